@@ -1,0 +1,271 @@
+//! The command line. The names are a contract.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Answers questions from your own documents, on your own machine, with no network, and checks its own answers.
+#[derive(Debug, Parser)]
+#[command(name = "anchorite", version, about, propagate_version = true, max_term_width = 110)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Folder with one folder per model
+    #[arg(long, global = true, env = "ANCHORITE_MODELS", value_name = "DIR", help_heading = "Models")]
+    pub(crate) models: Option<PathBuf>,
+    /// Known set of models: tiny, small or base
+    #[arg(long, global = true, env = "ANCHORITE_PROFILE", value_name = "NAME", help_heading = "Models")]
+    pub(crate) profile: Option<String>,
+    /// Another bi-encoder, by name or folder
+    #[arg(long, global = true, env = "ANCHORITE_EMBEDDER", value_name = "NAME|DIR", help_heading = "Models")]
+    pub(crate) embedder: Option<String>,
+    /// Another cross-encoder, by name or folder
+    #[arg(long, global = true, env = "ANCHORITE_RERANKER", value_name = "NAME|DIR", help_heading = "Models")]
+    pub(crate) reranker: Option<String>,
+    /// Another generator, by name, folder or GGUF file
+    #[arg(long, global = true, env = "ANCHORITE_GENERATOR", value_name = "NAME|FILE", help_heading = "Models")]
+    pub(crate) generator: Option<String>,
+    /// Where models compute: cpu, cuda, cuda:N or metal
+    #[arg(long, global = true, env = "ANCHORITE_DEVICE", value_name = "DEVICE", help_heading = "Models")]
+    pub(crate) device: Option<String>,
+    /// Threads to compute on [default: all processors]
+    #[arg(long, global = true, env = "ANCHORITE_THREADS", value_name = "N", help_heading = "Models")]
+    pub(crate) threads: Option<usize>,
+    /// Settings file [default: anchorite.toml in the current folder, if there is one]
+    #[arg(long, global = true, env = "ANCHORITE_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// One JSON document on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// No progress on standard error
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Read documents into a knowledge base: files, folders, JSONL, or - for standard input
+    Ingest(Ingest),
+    /// Find passages
+    Search(Search),
+    /// Answer a question, checked and cited
+    Ask(Ask),
+    /// Turn texts into vectors: lines of JSON with "text" in, lines of JSON out
+    Embed(Embed),
+    /// Score passages against a query: lines of JSON with "text" in, lines of JSON out, best first
+    Rerank(Rerank),
+    /// Let the generator write
+    Generate(Generate),
+    /// Look into a knowledge base and change it
+    Kb(Kb),
+    /// The models: what is there, where, and whether it is whole
+    Models(Models),
+    /// Draw the graph of a strategy
+    Graph(Graph),
+    /// Examine this installation
+    Doctor,
+}
+
+/// Folder of the knowledge base.
+#[derive(Debug, Args)]
+pub(crate) struct KnowledgeBase {
+    /// Folder of the knowledge base
+    #[arg(long, env = "ANCHORITE_KB", value_name = "DIR")]
+    pub(crate) kb: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ingest {
+    /// Files and folders; - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: KnowledgeBase,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum ModeArgument {
+    /// Both, fused by rank
+    #[default]
+    Hybrid,
+    /// Vectors alone
+    Dense,
+    /// Words alone
+    Bm25,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// What to look for
+    pub(crate) query: String,
+    #[command(flatten)]
+    pub(crate) place: KnowledgeBase,
+    /// Passages to show
+    #[arg(short, default_value_t = 10, value_name = "N")]
+    pub(crate) k: usize,
+    /// Which indexes to ask
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) mode: ModeArgument,
+    /// Leave the order as fusion gives it
+    #[arg(long)]
+    pub(crate) no_rerank: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ask {
+    /// The question
+    pub(crate) question: String,
+    #[command(flatten)]
+    pub(crate) place: KnowledgeBase,
+    /// Which graph answers: multi-agent, self-rag or simple
+    #[arg(long, default_value = "multi-agent", value_name = "NAME")]
+    pub(crate) strategy: String,
+    /// Keep checkpoints under this name
+    #[arg(long, value_name = "ID")]
+    pub(crate) thread: Option<String>,
+    /// Most rounds of retrieval
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub(crate) max_rounds: u64,
+    /// Most seconds
+    #[arg(long, default_value_t = 600, value_name = "S")]
+    pub(crate) timeout: u64,
+    /// Show the path of nodes taken and the time each took
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// Answer in sentences of the documents, without the generator
+    #[arg(long)]
+    pub(crate) no_generator: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Embed {
+    /// Lines of JSON with "text", or plain lines; - for standard input
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Embed as queries rather than as documents
+    #[arg(long)]
+    pub(crate) query: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rerank {
+    /// The query
+    #[arg(long)]
+    pub(crate) query: String,
+    /// Lines of JSON with "text", or plain lines; - for standard input
+    #[arg(default_value = "-", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// What the user says
+    pub(crate) prompt: String,
+    /// Instructions before it
+    #[arg(long, default_value = "You are a helpful assistant.")]
+    pub(crate) system: String,
+    /// Most tokens to write
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    pub(crate) max_tokens: usize,
+    /// 0 takes the most probable token each time
+    #[arg(long, default_value_t = 0.0, value_name = "T")]
+    pub(crate) temperature: f32,
+    /// Smallest set of tokens that reaches this probability
+    #[arg(long, default_value_t = 1.0, value_name = "P")]
+    pub(crate) top_p: f32,
+    /// Most probable tokens kept; 0 keeps all
+    #[arg(long, default_value_t = 0, value_name = "K")]
+    pub(crate) top_k: usize,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Kb {
+    #[command(subcommand)]
+    pub(crate) action: KbAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KbAction {
+    /// Counts, sizes, generation, bi-encoder
+    Stats {
+        #[command(flatten)]
+        place: KnowledgeBase,
+    },
+    /// The documents
+    List {
+        #[command(flatten)]
+        place: KnowledgeBase,
+        /// Skip this many
+        #[arg(long, default_value_t = 0, value_name = "N")]
+        offset: u64,
+        /// Show at most this many
+        #[arg(long, default_value_t = 100, value_name = "N")]
+        limit: u64,
+    },
+    /// One document with its chunks, by source or number
+    Show {
+        /// Source or number of the document
+        document: String,
+        #[command(flatten)]
+        place: KnowledgeBase,
+    },
+    /// Delete documents, by source or number
+    Delete {
+        /// Sources or numbers
+        #[arg(required = true, value_name = "DOCUMENT")]
+        documents: Vec<String>,
+        #[command(flatten)]
+        place: KnowledgeBase,
+    },
+    /// The generations, newest first
+    History {
+        #[command(flatten)]
+        place: KnowledgeBase,
+        /// Show at most this many
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        limit: u64,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    #[command(subcommand)]
+    pub(crate) action: ModelsAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsAction {
+    /// Models found, and the places looked at
+    List,
+    /// Read every byte of the models in use and compare hashes
+    Verify,
+    /// Folders of the models that would be used
+    Path,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Mermaid
+    #[default]
+    Mermaid,
+    /// Graphviz DOT
+    Dot,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    /// multi-agent, self-rag or simple
+    pub(crate) strategy: String,
+    /// Language of the drawing
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: GraphFormat,
+}

@@ -1,0 +1,147 @@
+//! `anchorite kb`
+
+use anchorite::store::{Deletion, KnowledgeBase, Snapshot, StoredDocument};
+use anyhow::{Result, bail};
+use serde_json::json;
+
+use super::search::excerpt;
+use crate::Found;
+use crate::arguments::KbAction;
+use crate::output::Output;
+
+pub(crate) fn run(action: &KbAction, output: &Output) -> Result<Found> {
+    match action {
+        KbAction::Stats { place } => stats(&KnowledgeBase::at(&place.kb).snapshot()?, output),
+        KbAction::List { place, offset, limit } => {
+            list(&KnowledgeBase::at(&place.kb).snapshot()?, *offset as usize, *limit as usize, output)
+        }
+        KbAction::Show { document, place } => show(&KnowledgeBase::at(&place.kb).snapshot()?, document, output),
+        KbAction::Delete { documents, place } => delete(&KnowledgeBase::at(&place.kb), documents, output),
+        KbAction::History { place, limit } => history(&KnowledgeBase::at(&place.kb).snapshot()?, *limit as usize, output),
+    }
+}
+
+fn stats(snapshot: &Snapshot, output: &Output) -> Result<Found> {
+    let stats = snapshot.stats()?;
+    if output.json {
+        output.document(&stats)?;
+    } else {
+        output.line(format_args!("documents   {} (from {} sources)", stats.documents, stats.sources))?;
+        output.line(format_args!("chunks      {}", stats.chunks))?;
+        output.line(format_args!("text        {} bytes", stats.text_bytes))?;
+        output.line(format_args!("database    {} bytes", stats.database_bytes))?;
+        output.line(format_args!("generation  {}", stats.generation))?;
+        output.line(format_args!("bi-encoder  {}, {} dimensions ({})", stats.embedder.name, stats.dimensions, stats.embedder.sha256))?;
+        for cache in &stats.caches {
+            output.line(format_args!(
+                "index       {}: generation {}, {} chunks, {} removed, {} newer",
+                cache.kind, cache.generation, cache.entries, cache.removed, cache.newer
+            ))?;
+        }
+    }
+    Ok(Found::Yes)
+}
+
+fn list(snapshot: &Snapshot, offset: usize, limit: usize, output: &Output) -> Result<Found> {
+    let documents = snapshot.documents(offset, limit)?;
+    if output.json {
+        output.document(&documents)?;
+    } else {
+        for document in &documents {
+            output.line(format_args!(
+                "{:>6}  {:>8} bytes {:>4} chunks  {}  {}",
+                document.id, document.bytes, document.chunks, document.source, document.title
+            ))?;
+        }
+    }
+    Ok(if documents.is_empty() { Found::No } else { Found::Yes })
+}
+
+/// A document by source, or by number.
+fn find(snapshot: &Snapshot, name: &str) -> Result<Option<StoredDocument>> {
+    if let Some(document) = snapshot.document_by_source(name)? {
+        return Ok(Some(document));
+    }
+    match name.parse() {
+        Ok(id) => Ok(snapshot.document(id)?),
+        Err(_) => Ok(None),
+    }
+}
+
+fn show(snapshot: &Snapshot, name: &str, output: &Output) -> Result<Found> {
+    let Some(document) = find(snapshot, name)? else {
+        output.remark(format_args!("there is no document {name:?}; `anchorite kb list` shows what is there"));
+        return Ok(Found::No);
+    };
+    let chunks = snapshot.chunks_of(document.id)?;
+    if output.json {
+        output.document(&json!({ "document": document, "chunks": chunks }))?;
+    } else {
+        output.line(format_args!("{}  {}  {}", document.id, document.source, document.title))?;
+        for alias in &document.aliases {
+            output.line(format_args!("also        {alias}"))?;
+        }
+        output.line(format_args!("hash        {}", document.hash))?;
+        output.line(format_args!("generation  {}", document.generation))?;
+        for (key, value) in &document.metadata {
+            output.line(format_args!("{key}  {}", excerpt(&value.to_string(), 200)))?;
+        }
+        for chunk in &chunks {
+            output.line(format_args!("chunk {} [{}..{}]: {}", chunk.chunk, chunk.start, chunk.end, excerpt(&chunk.text, 100)))?;
+        }
+        output.line(format_args!("\n{}", document.text))?;
+    }
+    Ok(Found::Yes)
+}
+
+fn delete(place: &KnowledgeBase, names: &[String], output: &Output) -> Result<Found> {
+    let snapshot = place.snapshot()?;
+    let mut writer = place.open_writer()?;
+    let mut batch = writer.begin("delete")?;
+    let mut total = Deletion::default();
+    for name in names {
+        let by_source = batch.delete_source(name)?;
+        let deletion = if by_source.sources > 0 {
+            by_source
+        } else {
+            match find(&snapshot, name)? {
+                Some(document) => batch.delete_document(document.id)?,
+                None => bail!("there is no document {name:?}, and nothing was deleted; `anchorite kb list` shows what is there"),
+            }
+        };
+        total.sources += deletion.sources;
+        total.documents += deletion.documents;
+        total.chunks += deletion.chunks;
+    }
+    let generation = batch.commit()?;
+    writer.refresh_caches(&mut |_, _| ())?;
+    if output.json {
+        output.document(&json!({ "deleted": total, "generation": generation.id }))?;
+    } else {
+        output.line(format_args!(
+            "{} sources, {} documents and {} chunks deleted; generation {}",
+            total.sources, total.documents, total.chunks, generation.id
+        ))?;
+    }
+    Ok(Found::Yes)
+}
+
+fn history(snapshot: &Snapshot, limit: usize, output: &Output) -> Result<Found> {
+    let generations = snapshot.history(limit)?;
+    if output.json {
+        output.document(&generations)?;
+    } else {
+        for generation in &generations {
+            output.line(format_args!(
+                "{:>6}  +{} -{} documents, +{} -{} chunks  {}",
+                generation.id,
+                generation.documents_added,
+                generation.documents_removed,
+                generation.chunks_added,
+                generation.chunks_removed,
+                generation.note
+            ))?;
+        }
+    }
+    Ok(if generations.is_empty() { Found::No } else { Found::Yes })
+}

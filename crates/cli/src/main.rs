@@ -1,0 +1,77 @@
+//! The `anchorite` program.
+//!
+//! Exit codes: 0 found or answered, 1 nothing found or declined, 2 error, 130 interrupted. Results go to standard output,
+//! everything else to standard error.
+
+mod arguments;
+mod commands;
+mod output;
+mod settings;
+
+use std::process::ExitCode;
+
+use anchorite::Engine;
+use anyhow::Result;
+use arguments::{Arguments, Command};
+use clap::Parser;
+use output::Output;
+
+/// Whether something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// Exit code 0.
+    Yes,
+    /// Exit code 1.
+    No,
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = if error.use_stderr() { 2 } else { 0 };
+            // Nobody is left to tell if the stream is gone.
+            let _ = error.print();
+            return ExitCode::from(code);
+        }
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("ANCHORITE_LOG").unwrap_or_else(|_| "warn".into()))
+        .with_writer(std::io::stderr)
+        .init();
+    match run(&arguments) {
+        Ok(Found::Yes) => ExitCode::SUCCESS,
+        Ok(Found::No) => ExitCode::from(1),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            Output { json: false, quiet: false }.remark(format_args!("anchorite: {error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<Found> {
+    let (options, threads) = settings::resolve(&arguments.global)?;
+    anchorite::set_threads(threads);
+    let output = Output { json: arguments.global.json, quiet: arguments.global.quiet };
+    let engine = Engine::new(options);
+    match &arguments.command {
+        Command::Ingest(arguments) => commands::ingest::run(&engine, arguments, &output),
+        Command::Search(arguments) => commands::search::run(&engine, arguments, &output),
+        Command::Ask(arguments) => commands::ask::run(&engine, arguments, &output),
+        Command::Embed(arguments) => commands::encode::embed(&engine, arguments, &output),
+        Command::Rerank(arguments) => commands::encode::rerank(&engine, arguments, &output),
+        Command::Generate(arguments) => commands::generate::run(&engine, arguments, &output),
+        Command::Kb(arguments) => commands::kb::run(&arguments.action, &output),
+        Command::Models(arguments) => commands::models::run(&engine, &arguments.action, &output),
+        Command::Graph(arguments) => commands::graph::run(arguments, &output),
+        Command::Doctor => commands::doctor::run(&engine, &output),
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+            || cause.downcast_ref::<serde_json::Error>().is_some_and(|e| e.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe))
+    })
+}

@@ -1,0 +1,62 @@
+//! Settings from the command line, the environment and `anchorite.toml`, in this order of weight.
+
+use std::path::Path;
+
+use anchorite::{EngineOptions, Limits, Settings};
+use anyhow::{Context, Result, anyhow};
+use serde::Deserialize;
+
+use crate::arguments::Global;
+
+const FILE: &str = "anchorite.toml";
+
+/// The settings file. Every field may be left out; unknown ones are refused, so that a slip of the pen is seen.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    models: Option<std::path::PathBuf>,
+    profile: Option<String>,
+    embedder: Option<String>,
+    reranker: Option<String>,
+    generator: Option<String>,
+    device: Option<String>,
+    threads: Option<usize>,
+    limits: Limits,
+    #[serde(rename = "loop")]
+    settings: Settings,
+}
+
+/// What the engine is set up with, and on how many threads.
+pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)> {
+    let file = read(global.config.as_deref())?;
+    let text = |given: &Option<String>, stored: Option<String>| given.clone().or(stored);
+    let profile = match text(&global.profile, file.profile) {
+        Some(name) => name.parse().map_err(|error| anyhow!("--profile: {error}"))?,
+        None => anchorite::Profile::default(),
+    };
+    let device = match text(&global.device, file.device) {
+        Some(name) => name.parse()?,
+        None => anchorite::DeviceChoice::default(),
+    };
+    let options = EngineOptions {
+        models: global.models.clone().or(file.models),
+        profile,
+        embedder: text(&global.embedder, file.embedder),
+        reranker: text(&global.reranker, file.reranker),
+        generator: text(&global.generator, file.generator),
+        device,
+        limits: file.limits,
+        settings: file.settings,
+    };
+    Ok((options, global.threads.or(file.threads)))
+}
+
+fn read(given: Option<&Path>) -> Result<File> {
+    let path = given.unwrap_or(Path::new(FILE));
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && given.is_none() => return Ok(File::default()),
+        Err(error) => return Err(error).with_context(|| format!("settings file {}", path.display())),
+    };
+    toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), error.message()))
+}

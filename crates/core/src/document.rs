@@ -1,0 +1,155 @@
+//! What goes into a knowledge base (documents, chunks) and what comes out of a search (passages).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// SHA-256 of a document's title and text, in hexadecimal. Two documents with equal content have equal hashes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ContentHash(String);
+
+impl ContentHash {
+    /// Hashes `title` and `text`, separated so that moving a letter from one to the other changes the hash.
+    #[must_use]
+    pub fn of(title: &str, text: &str) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update((title.len() as u64).to_le_bytes());
+        hasher.update(title.as_bytes());
+        hasher.update(text.as_bytes());
+        Self(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The 64 hexadecimal digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Wraps digits read back from storage.
+    #[must_use]
+    pub fn from_hex(digits: String) -> Self {
+        Self(digits)
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One document as read, before it is cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Where it came from and what it is replaced by: a path, or `path#_id` for a record of a JSONL file.
+    pub source: String,
+    /// Title; empty if it has none.
+    pub title: String,
+    /// The text, UTF-8. Offsets everywhere are byte offsets into this string.
+    pub text: String,
+    /// Further fields, as they were found.
+    #[serde(default)]
+    pub metadata: BTreeMap<String, serde_json::Value>,
+}
+
+impl Document {
+    /// Hash of title and text.
+    #[must_use]
+    pub fn content_hash(&self) -> ContentHash {
+        ContentHash::of(&self.title, &self.text)
+    }
+}
+
+/// A contiguous span of a document's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chunk {
+    /// Position among the document's chunks, from 0.
+    pub ordinal: u32,
+    /// First byte in the document's text (a character border).
+    pub start: usize,
+    /// One past the last byte (a character border).
+    pub end: usize,
+    /// The text between `start` and `end`.
+    pub text: String,
+}
+
+/// Ranks (from 1) and scores that each stage of a search gave a passage. `None`: the stage did not see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    /// Rank by BM25.
+    pub bm25_rank: Option<usize>,
+    /// BM25 score (Robertson and Zaragoza 2009), unbounded.
+    pub bm25: Option<f32>,
+    /// Rank by cosine similarity of embeddings.
+    pub dense_rank: Option<usize>,
+    /// Cosine similarity, −1 … 1.
+    pub dense: Option<f32>,
+    /// Rank after fusion, before reranking.
+    pub fused_rank: Option<usize>,
+    /// Reciprocal rank fusion score (Cormack, Clarke and Büttcher 2009).
+    pub fused: Option<f32>,
+    /// Rank by cross-encoder.
+    pub rerank_rank: Option<usize>,
+    /// Cross-encoder score: a logit.
+    pub rerank: Option<f32>,
+}
+
+/// A chunk that a search found, with everything needed to cite it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Passage {
+    /// Identifier of the chunk in its knowledge base. Never reused.
+    pub chunk: i64,
+    /// Identifier of its document. Never reused.
+    pub document: i64,
+    /// The document's source.
+    pub source: String,
+    /// The document's title; may be empty.
+    pub title: String,
+    /// Byte offset of the chunk in the document's text.
+    pub start: usize,
+    /// One past its last byte.
+    pub end: usize,
+    /// The chunk's text.
+    pub text: String,
+    /// How it was found.
+    pub scores: Scores,
+}
+
+impl Passage {
+    /// Title and text as one string, as rerankers and generators read it.
+    #[must_use]
+    pub fn full_text(&self) -> String {
+        titled(&self.title, &self.text)
+    }
+
+    /// Bytes of [`Passage::full_text`] before the passage's own text begins.
+    #[must_use]
+    pub fn title_bytes(&self) -> usize {
+        self.full_text().len() - self.text.len()
+    }
+}
+
+/// A part of a document as every model reads it: behind the document's title, unless it begins with it.
+#[must_use]
+pub fn titled(title: &str, text: &str) -> String {
+    if title.is_empty() || text.trim_start_matches(['#', ' ']).starts_with(title) {
+        text.to_owned()
+    } else {
+        format!("{}. {text}", title.trim_end_matches('.'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_hash_separates_title_from_text() {
+        assert_ne!(ContentHash::of("ab", "c"), ContentHash::of("a", "bc"));
+        assert_eq!(ContentHash::of("a", "b"), ContentHash::of("a", "b"));
+        assert_eq!(ContentHash::of("", "").as_str().len(), 64);
+    }
+}

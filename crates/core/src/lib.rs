@@ -1,0 +1,23 @@
+//! Values, traits, errors, limits and budgets shared by every crate. No input or output happens here.
+//!
+//! Architecture invariant: nothing in this crate opens a file, a socket or a clock other than the monotonic one that
+//! [`Budget`] reads. Implementations of the traits live elsewhere (`infer`, `store`, the facade).
+
+mod answer;
+mod budget;
+mod document;
+mod embedding;
+mod error;
+mod limits;
+mod traits;
+
+pub use answer::{Answer, AnswerState, Citation, Claim, Status, StepRecord, Verdict};
+pub use budget::{Budget, BudgetExceeded, BudgetLimits, Spent};
+pub use document::{Chunk, ContentHash, Document, Passage, Scores, titled};
+pub use embedding::{Embedding, EmbeddingError};
+pub use error::{InferenceError, RetrieveError};
+pub use limits::{LimitExceeded, Limits};
+pub use traits::{
+    Embedder, FinishReason, GenerateOptions, Generation, Generator, Message, ModelFingerprint, Prompt, Reranker,
+    Retriever, Role, Speaker, TokenCounter,
+};

@@ -1,0 +1,71 @@
+//! Every limit on an input, in one place.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Sizes beyond which an input is refused. Crossing one is a typed error that names the limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Largest plain text file, and largest total of one compressed file, in bytes.
+    pub file_bytes: u64,
+    /// Longest line of a JSONL file, in bytes.
+    pub line_bytes: usize,
+    /// Longest text of one document, in bytes.
+    pub document_bytes: usize,
+    /// Most chunks of one document.
+    pub document_chunks: usize,
+    /// Longest question or query, in characters.
+    pub question_chars: usize,
+    /// Most results of one search.
+    pub results: usize,
+    /// Largest header of a safetensors file, in bytes.
+    pub safetensors_header_bytes: u64,
+    /// Most metadata entries, and most tensors, of a GGUF file.
+    pub gguf_entries: u64,
+    /// Longest string in a GGUF file's metadata, in bytes.
+    pub gguf_string_bytes: u64,
+    /// Most elements of an array in a GGUF file's metadata.
+    pub gguf_array_elements: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            file_bytes: 8 << 30,
+            line_bytes: 64 << 20,
+            document_bytes: 64 << 20,
+            document_chunks: 1_000_000,
+            question_chars: 8_000,
+            results: 10_000,
+            safetensors_header_bytes: 16 << 20,
+            gguf_entries: 65_536,
+            gguf_string_bytes: 16 << 20,
+            gguf_array_elements: 4 << 20,
+        }
+    }
+}
+
+/// An input crossed a limit.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{what} is {actual}, and the limit `{limit}` is {allowed}; raise it in anchorite.toml under [limits] if this is intended")]
+pub struct LimitExceeded {
+    /// What was too large, with its name: "line 7 of notes.jsonl".
+    pub what: String,
+    /// The field of [`Limits`].
+    pub limit: &'static str,
+    /// The size found.
+    pub actual: u64,
+    /// The size allowed.
+    pub allowed: u64,
+}
+
+impl LimitExceeded {
+    /// `Ok` if `actual` is within `allowed`.
+    ///
+    /// # Errors
+    /// [`LimitExceeded`] naming `what` and `limit` otherwise.
+    pub fn check(what: impl FnOnce() -> String, limit: &'static str, actual: u64, allowed: u64) -> Result<(), Self> {
+        if actual <= allowed { Ok(()) } else { Err(Self { what: what(), limit, actual, allowed }) }
+    }
+}

@@ -1,0 +1,15 @@
+//! Inference on candle, in this process: bi-encoder, cross-encoder and generator.
+//!
+//! Architecture invariant: this crate knows models and texts, and nothing of retrieval or questions. Every file is checked
+//! by `anchorite-models` before a library reads it, and files are read rather than mapped, so that a file that changes
+//! under a running program can't take it down.
+
+mod device;
+mod encoder;
+mod error;
+mod generator;
+
+pub use device::{DeviceChoice, set_threads, threads};
+pub use encoder::{BiEncoder, CrossEncoder};
+pub use error::LoadError;
+pub use generator::{DecoderSpec, LocalGenerator};

@@ -1,0 +1,126 @@
+//! From the end of a run to the answer: answered, partial, or declined with what was looked for.
+
+use anchorite_core::{Answer, AnswerState, Budget, Citation, InferenceError, Status, Verdict};
+use anchorite_graph::Run;
+
+use crate::Parts;
+use crate::extract::conditions;
+use crate::prompts::is_refusal;
+use crate::quantities::NoteKind;
+use crate::state::{Draft, RagState};
+
+/// Most sentences of conditions added to an answer.
+const MOST_CONDITIONS: usize = 3;
+
+/// Makes the answer of a run.
+///
+/// # Errors
+/// If a model fails while the conditions are collected.
+pub fn conclude(parts: &Parts<'_>, run: &Run<RagState>, budget: &Budget) -> Result<Answer, InferenceError> {
+    let state = &run.state;
+    let (status, draft) = match (state.draft.as_ref(), state.best.as_ref()) {
+        (Some(draft), _) if draft.supported && draft.useful => (Status::Answered, Some(draft)),
+        (_, Some(best)) if best.supported && best.useful => (Status::Answered, Some(best)),
+        (_, Some(best)) if worth_showing(best) => (Status::Partial, Some(best)),
+        _ => (Status::Declined, None),
+    };
+    let mut answer = Answer {
+        question: state.question.to_string(),
+        status,
+        answer: String::new(),
+        claims: Vec::new(),
+        citations: Vec::new(),
+        confidence: 0.0,
+        missing: Vec::new(),
+        rounds: budget.spent().rounds,
+        stopped_by: run.outcome.stopped_by(),
+        steps: run.path.clone(),
+        state: summary(state),
+        spent: budget.spent(),
+        seconds: budget.elapsed().as_secs_f64(),
+    };
+    match draft {
+        Some(draft) => show(parts, state, draft, &mut answer)?,
+        None => decline(state, &mut answer),
+    }
+    Ok(answer)
+}
+
+/// A partial answer must hold at least one supported claim that speaks to the question.
+fn worth_showing(draft: &Draft) -> bool {
+    !draft.refusal && draft.useful && draft.claims.iter().any(|claim| claim.verdict == Verdict::Supported)
+}
+
+fn show(parts: &Parts<'_>, state: &RagState, draft: &Draft, answer: &mut Answer) -> Result<(), InferenceError> {
+    answer.claims.clone_from(&draft.claims);
+    answer.claims.retain(|claim| answer.status == Status::Answered || claim.verdict != Verdict::NotSupported);
+    answer.answer = if answer.status == Status::Answered {
+        draft.text.clone()
+    } else {
+        answer.claims.iter().map(|claim| claim.text.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    answer.confidence = (draft.support * draft.usefulness).sqrt();
+    if draft.notes.iter().any(|note| note.kind == NoteKind::Tier) {
+        let found = conditions(parts, &state.question, &state.evidence(), &draft.claims, MOST_CONDITIONS)?;
+        if !found.is_empty() {
+            answer.answer.push_str("\nConditions:");
+            for claim in &found {
+                answer.answer.push_str("\n- ");
+                answer.answer.push_str(&claim.text);
+            }
+            answer.claims.extend(found);
+        }
+    }
+    answer.citations = distinct(answer.claims.iter().flat_map(|claim| &claim.citations));
+    if answer.status == Status::Partial {
+        answer.missing.clone_from(&draft.faults);
+    }
+    Ok(())
+}
+
+fn decline(state: &RagState, answer: &mut Answer) {
+    let looked: Vec<String> = state.all_queries().into_iter().map(|query| format!("\"{query}\"")).collect();
+    answer.answer = format!("I could not find this in the documents. I looked for: {}.", looked.join(", "));
+    if let Some(unknown) = state.hypothesis.strip_prefix("Unknown: ").filter(|unknown| !is_refusal(unknown)) {
+        answer.missing = unknown.split("; ").map(str::to_owned).collect();
+        answer.answer.push_str(&format!(" Missing: {unknown}."));
+    } else {
+        answer.missing = vec![state.question.to_string()];
+    }
+    if state.useful_documents.is_empty() {
+        answer.answer.push_str(" No passage is about it.");
+    } else {
+        let mut nearest: Vec<&str> = Vec::new();
+        for useful in state.useful_documents.iter() {
+            if !nearest.contains(&useful.passage.source.as_str()) && nearest.len() < 3 {
+                nearest.push(&useful.passage.source);
+            }
+        }
+        answer.answer.push_str(&format!(" Nearest: {}.", nearest.join(", ")));
+    }
+}
+
+fn summary(state: &RagState) -> AnswerState {
+    let mut sources: Vec<String> = Vec::new();
+    for useful in state.useful_documents.iter() {
+        if !sources.contains(&useful.passage.source) {
+            sources.push(useful.passage.source.clone());
+        }
+    }
+    AnswerState {
+        hypothesis: state.hypothesis.to_string(),
+        new_queries: state.new_queries.to_vec(),
+        useful_documents: sources,
+        notes: state.draft.iter().flat_map(|draft| &draft.notes).map(|note| note.text.clone()).collect(),
+    }
+}
+
+fn distinct<'c>(citations: impl Iterator<Item = &'c Citation>) -> Vec<Citation> {
+    let mut seen: Vec<Citation> = Vec::new();
+    for citation in citations {
+        if !seen.contains(citation) {
+            seen.push(citation.clone());
+        }
+    }
+    seen
+}

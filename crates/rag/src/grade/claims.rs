@@ -1,0 +1,264 @@
+//! Decision 3: is every claim of an answer supported by the passages, and by which words of them?
+//!
+//! Each sentence of the answer is a claim. Three judges see it: code compares its quantities with those of the passages
+//! and of the computed notes, and has a veto; counting covers its content words with sentences of the passages, which
+//! become its citations; the generator, asked once for the whole answer, gives the opinion that neither can.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use anchorite_core::{Citation, Claim, Passage, Verdict};
+use anchorite_text::sentences;
+
+use super::{log_odds, sigmoid};
+use crate::Settings;
+use crate::quantities::{Note, Outcome, check_claim, extract, same};
+use crate::words::content_words;
+
+/// Most sentences cited for one claim.
+const MOST_CITATIONS: usize = 3;
+
+/// What the graders say of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grounding {
+    /// Its claims, in order.
+    pub claims: Vec<Claim>,
+    /// Lines about what is wrong.
+    pub faults: Vec<String>,
+}
+
+struct Sentence<'p> {
+    passage: &'p Passage,
+    range: Range<usize>,
+    words: BTreeSet<String>,
+}
+
+/// Grades `answer` against `passages` and `notes`. `opinion` is the generator's probability that the whole answer is
+/// supported, if it was asked.
+#[must_use]
+pub fn ground(
+    question: &str,
+    answer: &str,
+    passages: &[&Passage],
+    notes: &[Note],
+    opinion: Option<f32>,
+    settings: &Settings,
+) -> Grounding {
+    let evidence: Vec<Sentence<'_>> = passages.iter().flat_map(|passage| split(passage)).collect();
+    let rarity = rarity(&evidence);
+    let texts: Vec<String> = passages.iter().map(|passage| passage.full_text()).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let asked = content_words(question);
+    let mut grounding = Grounding { claims: Vec::new(), faults: Vec::new() };
+    for range in sentences(answer) {
+        let text = answer[range].trim();
+        if text.is_empty() {
+            continue;
+        }
+        let words = content_words(text);
+        let (mut citations, covered) = cite(text, &words, &evidence, &rarity, notes, passages);
+        let coverage = coverage(&words, &covered, &asked, &rarity);
+        let discrepancies = check_claim(text, question, &texts, notes);
+        let confidence = if discrepancies.is_empty() {
+            sigmoid(7.0 * (coverage - 0.55) + opinion.map_or(0.0, |p| 0.6 * log_odds(p)))
+        } else {
+            0.02
+        };
+        let verdict = if confidence >= settings.support {
+            Verdict::Supported
+        } else if confidence >= settings.support / 2.0 {
+            Verdict::PartiallySupported
+        } else {
+            Verdict::NotSupported
+        };
+        for discrepancy in &discrepancies {
+            grounding.faults.push(format!("{text} ({})", discrepancy.message));
+        }
+        if discrepancies.is_empty() && verdict != Verdict::Supported {
+            grounding.faults.push(format!("{text} (no passage says so)"));
+        }
+        if verdict == Verdict::NotSupported {
+            citations.clear();
+        }
+        grounding.claims.push(Claim { text: text.to_owned(), verdict, confidence, citations });
+    }
+    grounding
+}
+
+fn split(passage: &Passage) -> Vec<Sentence<'_>> {
+    let title = content_words(&passage.title);
+    sentences(&passage.text)
+        .into_iter()
+        .map(|range| {
+            // A title is part of what each sentence says: "Munich to Delhi" above "It is 5,931 km".
+            let mut words = content_words(&passage.text[range.clone()]);
+            words.extend(title.iter().cloned());
+            Sentence { passage, range, words }
+        })
+        .collect()
+}
+
+/// Weight of each word: rare ones tell sentences apart (inverse document frequency, Spärck Jones 1972).
+fn rarity(evidence: &[Sentence<'_>]) -> HashMap<String, f32> {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for word in evidence.iter().flat_map(|sentence| &sentence.words) {
+        *counts.entry(word.clone()).or_default() += 1;
+    }
+    let total = evidence.len() as f32;
+    counts.into_iter().map(|(word, count)| (word, (1.0 + total / count as f32).ln())).collect()
+}
+
+fn weight(word: &str, rarity: &HashMap<String, f32>) -> f32 {
+    rarity.get(word).copied().unwrap_or(3.0)
+}
+
+/// Sentences that cover the words of a claim, the one that covers most first; and the words covered. Sentences that a
+/// note was computed from come first where the claim says what the note says.
+fn cite(
+    claim: &str,
+    words: &BTreeSet<String>,
+    evidence: &[Sentence<'_>],
+    rarity: &HashMap<String, f32>,
+    notes: &[Note],
+    passages: &[&Passage],
+) -> (Vec<Citation>, BTreeSet<String>) {
+    let mut citations: Vec<Citation> = Vec::new();
+    let mut covered: BTreeSet<String> = BTreeSet::new();
+    for note in notes.iter().filter(|note| states(claim, note)) {
+        covered.extend(content_words(&note.text).intersection(words).cloned());
+        for (index, span) in &note.sources {
+            let Some(passage) = passages.get(*index) else { continue };
+            // Notes are computed from title and text together; a span counts from there.
+            let Some(start) = span.start.checked_sub(passage.title_bytes()) else { continue };
+            let found = evidence.iter().find(|s| std::ptr::eq(s.passage, *passage) && s.range.contains(&start));
+            if let Some(sentence) = found {
+                covered.extend(sentence.words.intersection(words).cloned());
+                push(&mut citations, sentence);
+            }
+        }
+    }
+    let base = citations.len();
+    while citations.len() < base.max(1) + MOST_CITATIONS - 1 {
+        let gain = |sentence: &Sentence<'_>| -> f32 {
+            sentence.words.intersection(words).filter(|word| !covered.contains(*word)).map(|word| weight(word, rarity)).sum()
+        };
+        let best = evidence
+            .iter()
+            .map(|sentence| (gain(sentence), sentence))
+            .reduce(|best, next| if next.0 > best.0 { next } else { best });
+        let Some((gain, sentence)) = best else { break };
+        let least = if citations.is_empty() { 0.0 } else { 0.15 * words.iter().map(|word| weight(word, rarity)).sum::<f32>() };
+        if gain <= least {
+            break;
+        }
+        covered.extend(sentence.words.intersection(words).cloned());
+        push(&mut citations, sentence);
+    }
+    (citations, covered)
+}
+
+/// True if a claim says what a note came to, or names a quantity that it was computed from.
+fn states(claim: &str, note: &Note) -> bool {
+    let said = extract(claim);
+    let mut known = note.inputs.iter().chain(match &note.outcome {
+        Some(Outcome::Quantity(quantity)) => Some(quantity),
+        _ => None,
+    });
+    let named = match &note.outcome {
+        Some(Outcome::Label(label)) => claim.to_lowercase().contains(&label.to_lowercase()),
+        _ => false,
+    };
+    named || known.any(|quantity| said.iter().any(|stated| same(stated, quantity)))
+}
+
+fn push(citations: &mut Vec<Citation>, sentence: &Sentence<'_>) {
+    let passage = sentence.passage;
+    let text = &passage.text[sentence.range.clone()];
+    let lead = text.len() - text.trim_start().len();
+    let quote = text.trim();
+    let start = passage.start + sentence.range.start + lead;
+    let citation = Citation {
+        source: passage.source.clone(),
+        title: passage.title.clone(),
+        chunk: passage.chunk,
+        start,
+        end: start + quote.len(),
+        quote: quote.to_owned(),
+    };
+    if !citations.contains(&citation) {
+        citations.push(citation);
+    }
+}
+
+/// Share of a claim's words that the citations cover, by weight. Words of the question are the topic rather than the
+/// statement, so they count half.
+fn coverage(
+    words: &BTreeSet<String>,
+    covered: &BTreeSet<String>,
+    asked: &BTreeSet<String>,
+    rarity: &HashMap<String, f32>,
+) -> f32 {
+    let weight = |word: &String| weight(word, rarity) * if asked.contains(word) { 0.5 } else { 1.0 };
+    let total: f32 = words.iter().map(weight).sum();
+    if total <= 0.0 {
+        // Nothing but small words ("Yes."): the quantities and the generator decide.
+        return 0.5;
+    }
+    let half_known = |word: &String| if covered.contains(word) { 1.0 } else if asked.contains(word) { 0.5 } else { 0.0 };
+    words.iter().map(|word| weight(word) * half_known(word)).sum::<f32>() / total
+}
+
+#[cfg(test)]
+mod tests {
+    use anchorite_core::Scores;
+
+    use super::*;
+
+    fn passage(chunk: i64, start: usize, title: &str, text: &str) -> Passage {
+        Passage {
+            chunk,
+            document: chunk,
+            source: format!("{chunk}.md"),
+            title: title.to_owned(),
+            start,
+            end: start + text.len(),
+            text: text.to_owned(),
+            scores: Scores::default(),
+        }
+    }
+
+    #[test]
+    fn m39_a_claim_is_cited_to_the_exact_sentence() {
+        let text = "Berlin is the capital of Germany. It has about 3.5 million inhabitants.";
+        let passages = [passage(7, 100, "Berlin", text), passage(8, 0, "Paris", "Paris is the capital of France.")];
+        let passages: Vec<&Passage> = passages.iter().collect();
+        let grounding =
+            ground("Capital of Germany?", "Berlin is the capital of Germany.", &passages, &[], None, &Settings::default());
+        let [claim] = grounding.claims.as_slice() else { panic!("one claim: {grounding:?}") };
+        assert_eq!(claim.verdict, Verdict::Supported);
+        assert_eq!(claim.citations[0].quote, "Berlin is the capital of Germany.");
+        assert_eq!((claim.citations[0].start, claim.citations[0].end, claim.citations[0].chunk), (100, 133, 7));
+    }
+
+    #[test]
+    fn m12_a_claim_that_no_passage_holds_is_not_supported() {
+        let passages = [passage(1, 0, "Berlin", "Berlin is the capital of Germany.")];
+        let passages: Vec<&Passage> = passages.iter().collect();
+        let answer = "The river Spree freezes every winter and ferries stop.";
+        let grounding = ground("Capital of Germany?", answer, &passages, &[], None, &Settings::default());
+        assert_eq!(grounding.claims[0].verdict, Verdict::NotSupported);
+        assert!(grounding.claims[0].citations.is_empty());
+        assert_eq!(grounding.faults.len(), 1);
+    }
+
+    #[test]
+    fn m53_a_wrong_number_is_vetoed_however_well_the_words_match() {
+        let passages = [passage(1, 0, "Mont Blanc", "Mont Blanc is 4,806 metres high.")];
+        let passages: Vec<&Passage> = passages.iter().collect();
+        let settings = Settings::default();
+        let right = ground("How high is Mont Blanc?", "Mont Blanc is 4,806 m high.", &passages, &[], Some(0.1), &settings);
+        let wrong = ground("How high is Mont Blanc?", "Mont Blanc is 4,860 m high.", &passages, &[], Some(0.9), &settings);
+        assert_ne!(right.claims[0].verdict, Verdict::NotSupported, "{right:?}");
+        assert_eq!(wrong.claims[0].verdict, Verdict::NotSupported, "{wrong:?}");
+    }
+}

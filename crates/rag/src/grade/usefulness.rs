@@ -1,0 +1,66 @@
+//! Decision 4: does an answer answer the question?
+
+use anchorite_core::{Budget, InferenceError, Passage};
+
+use super::{log_odds, sigmoid};
+use crate::Parts;
+use crate::prompts;
+use crate::quantities::{Note, extract};
+
+/// Probability that `answer` gives what `question` asks for. A refusal is no answer, and neither is one without a number
+/// where a number is asked for; otherwise the cross-encoder's score and the generator's yes/no logits are added up.
+///
+/// # Errors
+/// If a model fails or the budget is used up.
+pub fn usefulness(
+    parts: &Parts<'_>,
+    question: &str,
+    answer: &str,
+    passages: &[&Passage],
+    notes: &[Note],
+    budget: &Budget,
+) -> Result<f32, InferenceError> {
+    if prompts::is_refusal(answer) || (asks_for_quantity(question) && !has_quantity(answer)) {
+        return Ok(0.0);
+    }
+    let mut sum = 1.0;
+    if let Some(scores) = parts.scores(question, &[answer])? {
+        sum += 0.3 * scores[0].clamp(-6.0, 6.0);
+    }
+    if let Some(generator) = parts.generator {
+        let prompt = prompts::useful(question, answer, passages, notes);
+        let choice = generator.choose(&prompt, &["Yes", "No"], budget)?;
+        sum += 0.6 * log_odds(choice[0]);
+    }
+    Ok(sigmoid(sum))
+}
+
+/// True for questions that only a quantity answers.
+fn asks_for_quantity(question: &str) -> bool {
+    let lower = question.to_lowercase();
+    ["how much", "how many", "how far", "how long", "how high", "how tall", "how old", "how heavy", "how deep", "how fast", "how big", "how large", "in which year", "in what year", "what year"]
+        .iter()
+        .any(|start| lower.contains(start))
+}
+
+/// A number, or a word that stands for one.
+fn has_quantity(answer: &str) -> bool {
+    const WORDS: [&str; 12] =
+        ["half", "twice", "double", "triple", "none", "nothing", "zero", "free", "no", "all", "every", "once"];
+    !extract(answer).is_empty()
+        || answer.chars().any(char::is_numeric)
+        || answer.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|word| WORDS.contains(&word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m13_a_question_for_a_quantity_needs_one() {
+        assert!(asks_for_quantity("How much can I receive?") && asks_for_quantity("In which year was it built?"));
+        assert!(!asks_for_quantity("Who built it?"));
+        assert!(has_quantity("It costs 600 EUR.") && has_quantity("You get half.") && has_quantity("It has five moons."));
+        assert!(!has_quantity("It depends on the distance."));
+    }
+}

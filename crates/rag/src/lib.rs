@@ -1,0 +1,24 @@
+//! Retrieval techniques as graph nodes: graders, quantities, prompts, and the graphs that ship.
+//!
+//! Architecture invariants: nothing here knows a model or a store, only the traits of `core`; the question in the state
+//! never changes; every cycle carries a guard; text of documents reaches the generator as data within a prompt and decides
+//! nothing by itself.
+
+mod answer;
+mod extract;
+mod grade;
+mod nodes;
+mod parts;
+mod presets;
+mod prompts;
+pub mod quantities;
+mod settings;
+mod state;
+mod words;
+
+pub use answer::conclude;
+pub use grade::{Grounding, ground, relevance, usefulness};
+pub use parts::Parts;
+pub use presets::{Strategy, UnknownStrategy, build};
+pub use settings::Settings;
+pub use state::{Draft, RagState, RagUpdate, Useful};

@@ -1,0 +1,309 @@
+//! The nodes of the loop. Each reads the state, does one job with the parts, and returns what changes.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use anchorite_core::{GenerateOptions, Passage, Verdict};
+use anchorite_graph::{NodeContext, NodeError};
+
+use crate::extract::extractive_answer;
+use crate::grade::{ground, relevance, usefulness};
+use crate::parts::fit;
+use crate::prompts;
+use crate::quantities::{Note, notes, undetermined};
+use crate::state::{Draft, RagState, RagUpdate, Useful};
+use crate::words::normal_form;
+use crate::Parts;
+
+type Update = Result<RagUpdate, NodeError>;
+
+/// Decision 1 (M10): does the message need the documents at all? Only small talk does not.
+pub(crate) fn decide_retrieval(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let needed = match parts.generator {
+        Some(generator) => {
+            let prompt = prompts::needs_documents(&state.question);
+            let choice = generator.choose(&prompt, &prompts::NEEDS, context.budget())?;
+            context.note(&format!("probability {:.2} that facts are asked for", choice[0]));
+            // A wrong "no" would answer from nothing, a wrong "yes" only costs a search.
+            choice[0] > 0.1
+        }
+        None => true,
+    };
+    Ok(RagUpdate { needs_documents: Some(Some(needed)), ..RagUpdate::default() })
+}
+
+/// Replies to small talk, from no document and stating no fact.
+pub(crate) fn reply(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let Some(generator) = parts.generator else { return Ok(RagUpdate::default()) };
+    let options = GenerateOptions::greedy(60);
+    let written = generator.generate(&prompts::chat(&state.question), &options, context.budget(), &mut |piece| {
+        context.progress(piece);
+        ControlFlow::Continue(())
+    })?;
+    let draft = Draft {
+        text: written.text.trim().to_owned(),
+        support: 1.0,
+        usefulness: 1.0,
+        supported: true,
+        useful: true,
+        conversational: true,
+        ..Draft::default()
+    };
+    context.note("small talk; no document was needed");
+    Ok(RagUpdate { draft: Some(Some(draft)), ..RagUpdate::default() })
+}
+
+/// Searches for every query of the round; what is known as useful already does not come again (M14, M25).
+pub(crate) fn retrieve(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    context.budget().spend_round()?;
+    let known: Vec<i64> = state.useful_documents.iter().map(|useful| useful.passage.chunk).collect();
+    let mut found: Vec<Passage> = Vec::new();
+    let mut places: HashMap<i64, usize> = HashMap::new();
+    let queries = state.queries();
+    for query in &queries {
+        context.budget().check()?;
+        for passage in parts.retriever.retrieve(query, parts.settings.passages)? {
+            if known.contains(&passage.chunk) {
+                continue;
+            }
+            match places.get(&passage.chunk) {
+                Some(&place) if passage.scores.rerank > found[place].scores.rerank => found[place] = passage,
+                Some(_) => {}
+                None => {
+                    places.insert(passage.chunk, found.len());
+                    found.push(passage);
+                }
+            }
+        }
+    }
+    context.note(&format!("{} new passages for {}", found.len(), queries.join(" | ")));
+    Ok(RagUpdate { new_documents: Some(found), ..RagUpdate::default() })
+}
+
+/// Decision 2 (M11): each new passage is graded on its own, against the question and every new query.
+pub(crate) fn grade_documents(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let queries = state.all_queries();
+    let grades = relevance(parts, &state.new_documents, &queries)?;
+    let mut useful: Vec<Useful> = state
+        .new_documents
+        .iter()
+        .zip(grades)
+        .filter(|(_, (probability, _))| *probability >= parts.settings.relevance)
+        .map(|(passage, (probability, query))| Useful {
+            passage: passage.clone(),
+            probability,
+            query: queries[query].to_owned(),
+        })
+        .collect();
+    useful.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    let room = parts.settings.useful_passages.saturating_sub(state.useful_documents.len());
+    useful.truncate(room.min(parts.settings.passages));
+    context.note(&format!("{} of {} passages are useful", useful.len(), state.new_documents.len()));
+    Ok(RagUpdate {
+        newly_useful: Some(useful.len()),
+        useful_documents: useful,
+        rewrites: Some(0),
+        ..RagUpdate::default()
+    })
+}
+
+/// Keeps all that was found, ungraded, as the plain pipeline does.
+pub(crate) fn keep_documents(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let queries = state.all_queries();
+    let grades = relevance(parts, &state.new_documents, &queries)?;
+    let useful: Vec<Useful> = state
+        .new_documents
+        .iter()
+        .zip(grades)
+        .map(|(passage, (probability, query))| Useful { passage: passage.clone(), probability, query: queries[query].to_owned() })
+        .collect();
+    context.note(&format!("{} passages", useful.len()));
+    Ok(RagUpdate { newly_useful: Some(useful.len()), useful_documents: useful, ..RagUpdate::default() })
+}
+
+/// Writes an answer from the useful passages and from what code computes from them (M53).
+pub(crate) fn generate(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let evidence = state.evidence();
+    let (passages, computed) = readable(parts, &state.question, &evidence);
+    if passages.len() < evidence.len() {
+        context.note(&format!("{} passages left out for the generator's context", evidence.len() - passages.len()));
+    }
+    let again = state.draft.as_ref().filter(|draft| !draft.refusal && !draft.faults.is_empty());
+    let repeated = again.is_some() && *state.newly_useful == 0;
+    let text = match parts.generator {
+        Some(generator) => {
+            let faults = again.map(|draft| draft.faults.as_slice()).unwrap_or_default();
+            let prompt = prompts::answer(&state.question, &passages, &computed, faults);
+            let options = GenerateOptions::greedy(parts.settings.answer_tokens).stop_at("\nQuestion:").stop_at("\n\n");
+            let written = generator.generate(&prompt, &options, context.budget(), &mut |piece| {
+                context.progress(piece);
+                ControlFlow::Continue(())
+            })?;
+            context.note(&format!("{} tokens read, {} kept, {} written", written.prompt_tokens, written.cached_tokens, written.tokens.len()));
+            tidy(&written.text)
+        }
+        None => extractive_answer(parts, &state.question, &passages, &computed)?,
+    };
+    for note in &computed {
+        context.note(&note.text);
+    }
+    let refusal = prompts::is_refusal(&text);
+    let draft = Draft { text, notes: computed, refusal, ..Draft::default() };
+    Ok(RagUpdate {
+        draft: Some(Some(draft)),
+        rewrites: Some(if repeated { *state.rewrites + 1 } else { *state.rewrites }),
+        ..RagUpdate::default()
+    })
+}
+
+/// Decisions 3 and 4 (M12, M13): is every claim supported, and does the answer answer the question?
+pub(crate) fn grade_generation(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let Some(mut draft) = (*state.draft).clone() else { return Ok(RagUpdate::default()) };
+    let evidence = state.evidence();
+    let (passages, _) = readable(parts, &state.question, &evidence);
+    if draft.refusal {
+        draft.faults = vec!["the passages do not hold the answer".to_owned()];
+        context.note("no answer was given");
+        return Ok(RagUpdate { draft: Some(Some(draft)), ..RagUpdate::default() });
+    }
+    let opinion = match parts.generator {
+        Some(generator) => {
+            let prompt = prompts::supported(&state.question, &draft.text, &passages, &draft.notes);
+            Some(generator.choose(&prompt, &["Yes", "No"], context.budget())?[0])
+        }
+        None => None,
+    };
+    let grounding = ground(&state.question, &draft.text, &passages, &draft.notes, opinion, parts.settings);
+    draft.support = grounding.claims.iter().map(|claim| claim.confidence).fold(1.0, f32::min);
+    draft.supported =
+        !grounding.claims.is_empty() && grounding.claims.iter().all(|claim| claim.verdict == Verdict::Supported);
+    draft.claims = grounding.claims;
+    draft.faults = grounding.faults;
+    draft.usefulness =
+        usefulness(parts, &state.question, &draft.text, &passages, &draft.notes, context.budget())?;
+    draft.useful = draft.usefulness >= parts.settings.usefulness;
+    if !draft.useful {
+        draft.faults.push("the answer does not give what is asked for".to_owned());
+    }
+    context.note(&format!("support {:.2}, usefulness {:.2}", draft.support, draft.usefulness));
+    let better = state.best.as_ref().is_none_or(|best| draft.merit() > best.merit());
+    Ok(RagUpdate { best: better.then(|| Some(draft.clone())), draft: Some(Some(draft)), ..RagUpdate::default() })
+}
+
+/// Forms a hypothesis: what is still unknown before the question can be answered (M15), from useful and new passages
+/// alike. Code names what its rules lack; the generator names the rest.
+pub(crate) fn hypothesis(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let evidence = suggestive(state);
+    let texts: Vec<String> = evidence.iter().map(|passage| passage.full_text()).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let mut unknown: Vec<String> = undetermined(&state.question, &texts)
+        .into_iter()
+        .map(|missing| match missing.about {
+            Some(about) => format!("the {} for {about}", missing.what),
+            None => format!("the {}", missing.what),
+        })
+        .collect();
+    unknown.dedup();
+    if let Some(generator) = parts.generator {
+        let passages = fit(&evidence, context_room(parts), generator);
+        let prompt = prompts::hypothesis(&state.question, &passages, &state.all_queries());
+        let options = GenerateOptions::greedy(40).stop_at("\n");
+        let written = generator.generate(&prompt, &options, context.budget(), &mut |_| ControlFlow::Continue(()))?;
+        let line = written.text.trim().trim_end_matches('.').to_owned();
+        if !line.is_empty() {
+            unknown.push(line);
+        }
+    }
+    let hypothesis = if unknown.is_empty() { String::new() } else { format!("Unknown: {}", unknown.join("; ")) };
+    context.note(&hypothesis);
+    Ok(RagUpdate { hypothesis: Some(hypothesis), ..RagUpdate::default() })
+}
+
+/// Writes new queries from the question, the passages and the hypothesis (M16). The question itself never changes, and
+/// nothing is asked twice.
+pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+    let evidence = suggestive(state);
+    let mut candidates: Vec<String> = Vec::new();
+    let unknown = state.hypothesis.strip_prefix("Unknown: ").unwrap_or(&state.hypothesis);
+    if let Some(generator) = parts.generator {
+        let passages = fit(&evidence, context_room(parts), generator);
+        let last = unknown.rsplit("; ").next().unwrap_or(unknown);
+        let prompt = prompts::new_query(&state.question, &passages, &state.all_queries(), last);
+        let options = GenerateOptions::greedy(48).stop_at("\n");
+        let written = generator.generate(&prompt, &options, context.budget(), &mut |_| ControlFlow::Continue(()))?;
+        candidates.push(written.text.trim().to_owned());
+    }
+    for part in unknown.split("; ").filter(|part| !part.is_empty()) {
+        candidates.push(with_names(part, &state.question));
+    }
+    let mut asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
+    let mut new = Vec::new();
+    for candidate in candidates {
+        let form = normal_form(&candidate);
+        if form.is_empty() || asked.contains(&form) || new.len() == parts.settings.new_queries {
+            continue;
+        }
+        asked.push(form);
+        new.push(candidate);
+    }
+    context.note(&if new.is_empty() { "nothing new to ask".to_owned() } else { new.join(" | ") });
+    Ok(RagUpdate { new_queries: Some(new), ..RagUpdate::default() })
+}
+
+/// The passages that an answer is written from, as many as the generator can read, and what code computes from them.
+fn readable<'p>(parts: &Parts<'_>, question: &str, evidence: &[&'p Passage]) -> (Vec<&'p Passage>, Vec<Note>) {
+    let passages = match parts.generator {
+        Some(generator) => fit(evidence, context_room(parts), generator),
+        None => evidence.to_vec(),
+    };
+    let texts: Vec<String> = passages.iter().map(|passage| passage.full_text()).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let computed = notes(question, &texts);
+    (passages, computed)
+}
+
+/// Tokens left for passages once instructions, examples, question and reply have their place.
+fn context_room(parts: &Parts<'_>) -> usize {
+    parts.generator.map_or(0, |generator| generator.context_length().saturating_sub(parts.settings.answer_tokens + 900))
+}
+
+/// Passages that may suggest what to look for: the useful ones, and the best of the new ones, also when none was useful.
+fn suggestive(state: &RagState) -> Vec<&Passage> {
+    let mut passages = state.evidence();
+    for passage in state.new_documents.iter().take(3) {
+        if passages.len() < 6 && passages.iter().all(|known| known.chunk != passage.chunk) {
+            passages.push(passage);
+        }
+    }
+    passages
+}
+
+/// A search phrase for something unknown, with the names of the question that it does not repeat itself.
+fn with_names(unknown: &str, question: &str) -> String {
+    let lower = unknown.to_lowercase();
+    let names: Vec<&str> = question
+        .split(|c: char| !c.is_alphanumeric() && c != '-')
+        .skip(1)
+        .filter(|word| word.chars().next().is_some_and(char::is_uppercase) && word.chars().count() > 1)
+        .filter(|word| !lower.contains(&word.to_lowercase()))
+        .collect();
+    if names.is_empty() { unknown.to_owned() } else { format!("{unknown} {}", names.join(" ")) }
+}
+
+/// Takes out what small models add around an answer.
+fn tidy(text: &str) -> String {
+    let text = text.trim();
+    let text = text.strip_prefix("Answer:").unwrap_or(text).trim();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_phrase_gets_the_names_it_lacks() {
+        assert_eq!(with_names("distance", "How far is it from Delhi to Munich?"), "distance Delhi Munich");
+        assert_eq!(with_names("the distance from Delhi", "How far is it from Delhi to Munich?"), "the distance from Delhi Munich");
+    }
+}

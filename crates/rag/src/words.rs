@@ -1,0 +1,48 @@
+//! Content words: what two texts have in common beyond grammar.
+
+use std::collections::BTreeSet;
+
+use rust_stemmers::{Algorithm, Stemmer};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Words that carry no content of their own.
+const STOP_WORDS: &[&str] = &[
+    "a", "about", "according", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "based", "be", "been",
+    "before", "being", "between", "both", "but", "by", "can", "could", "did", "do", "does", "each", "for", "from", "had",
+    "has", "have", "he", "her", "here", "his", "how", "i", "if", "in", "into", "is", "it", "its", "many", "may", "me", "more",
+    "most", "much", "my", "no", "not", "of", "on", "one", "or", "other", "our", "out", "over", "passage", "passages", "she",
+    "should", "so", "some", "such", "than", "that", "the", "their", "them", "then", "there", "therefore", "these", "they",
+    "this", "those", "to", "under", "up", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom",
+    "whose", "why", "will", "with", "would", "you", "your",
+];
+
+/// Stems (Porter 2001, English) of the content words of `text`, lower case.
+pub(crate) fn content_words(text: &str) -> BTreeSet<String> {
+    let stemmer = Stemmer::create(Algorithm::English);
+    text.unicode_words()
+        .map(str::to_lowercase)
+        .filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err())
+        .map(|word| stemmer.stem(word.trim_end_matches("'s").trim_end_matches("’s")).into_owned())
+        .collect()
+}
+
+/// A form in which two queries that ask the same in other order or with other small words are equal.
+pub(crate) fn normal_form(query: &str) -> String {
+    content_words(query).into_iter().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stop_words_are_sorted_for_the_search() {
+        assert!(STOP_WORDS.is_sorted());
+    }
+
+    #[test]
+    fn m16_small_words_and_order_make_no_new_query() {
+        assert_eq!(normal_form("What is the distance between Delhi and Munich?"), normal_form("Distance from Munich to Delhi"));
+        assert_ne!(normal_form("distance Delhi Munich"), normal_form("distance Delhi Rome"));
+    }
+}

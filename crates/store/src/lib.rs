@@ -1,0 +1,48 @@
+//! The knowledge base: SQLite is the truth, usearch and tantivy are caches.
+//!
+//! ```text
+//! my.kb/
+//!   anchorite.db        everything: documents, sources, chunks, vectors, generations, audit trail, records of the caches
+//!   ann/<generation>/   usearch graph over the vectors
+//!   bm25/<generation>/  tantivy index of the words
+//!   writer.lock         held by the one writer
+//! ```
+//!
+//! Architecture invariants, each with the tests that hold it in `tests/store/`:
+//! - What [`Batch::commit`] acknowledged is on disk; what was not is absent, whole (`generations.rs`, `processes.rs`).
+//! - A removed chunk is in no result, whatever the state of the caches (`model.rs`, `caches.rs`).
+//! - A cache is used only if its bytes have the hash that the database records; without caches results are the same
+//!   (`caches.rs`).
+//! - One writer, any number of readers; a reader sees the generation that it opened (`generations.rs`, `processes.rs`).
+//! - Identifiers are never used again (`documents.rs`).
+
+mod ann;
+mod ann_file;
+mod batch;
+mod bm25;
+mod caches;
+mod error;
+mod fusion;
+mod lock;
+mod ranking;
+mod records;
+mod schema;
+mod search;
+mod snapshot;
+mod storage;
+mod texts;
+mod vectors;
+mod writer;
+
+pub use batch::Batch;
+pub use caches::{CacheSettings, Refresh, Refreshed};
+pub use error::StoreError;
+pub use fusion::{Fused, Placed, RANK_CONSTANT, reciprocal_rank_fusion};
+pub use ranking::Hit;
+pub use records::{
+    Action, AuditEntry, CacheState, Deletion, DocumentSummary, Generation, Known, Outcome, Stats, StoredDocument,
+};
+pub use search::Mode;
+pub use snapshot::Snapshot;
+pub use storage::{Disk, Storage};
+pub use writer::{KnowledgeBase, Writer};

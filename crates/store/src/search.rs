@@ -1,0 +1,245 @@
+//! Searching a snapshot: by meaning, by words, or both.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anchorite_core::{Embedding, Passage, Scores};
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::ann::AnnIndex;
+use crate::bm25::{self, MemoryBuilder, WordIndex};
+use crate::caches::{Kind, Record};
+use crate::error::{At, StoreError};
+use crate::fusion::{RANK_CONSTANT, reciprocal_rank_fusion};
+use crate::ranking::{Hit, TopK};
+use crate::snapshot::Snapshot;
+use crate::vectors::Matrix;
+use crate::writer::KnowledgeBase;
+use crate::{texts, vectors};
+
+/// Which rankings a search uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Words and meaning, fused by rank.
+    #[default]
+    Hybrid,
+    /// Meaning: cosine similarity of embeddings.
+    Dense,
+    /// Words.
+    Bm25,
+}
+
+/// What is needed to search vectors: the cache, if there is a good one, and the rest.
+pub(crate) struct Meaning {
+    cached: Option<CachedVectors>,
+    rest: Rest,
+}
+
+struct CachedVectors {
+    index: AnnIndex,
+    removed: HashSet<i64>,
+    entries: usize,
+}
+
+/// Vectors that the cache does not have.
+enum Rest {
+    Memory(Matrix),
+    /// Too many to hold: those after this chunk are read each time.
+    Database(i64),
+}
+
+/// What is needed to search words: the cache, if there is a good one, and an index in memory of the rest.
+pub(crate) struct Words {
+    cached: Option<WordIndex>,
+    removed: HashSet<i64>,
+    rest: Option<WordIndex>,
+}
+
+/// The cache's record and content if it is whole, with the removed chunks; a warning and `None` otherwise.
+fn load_cache<T>(
+    connection: &Connection,
+    place: &KnowledgeBase,
+    kind: Kind,
+    load: impl FnOnce(&Record) -> Result<T, String>,
+) -> rusqlite::Result<Option<(Record, T, HashSet<i64>)>> {
+    let Some(record) = Record::read(connection, kind)? else { return Ok(None) };
+    match load(&record) {
+        Ok(loaded) => {
+            let removed = record.removed(connection)?;
+            Ok(Some((record, loaded, removed)))
+        }
+        Err(reason) => {
+            let folder = place.folder.display();
+            tracing::warn!(%folder, cache = kind.name(), reason, "searching without an index; the next ingest builds it");
+            Ok(None)
+        }
+    }
+}
+
+impl Meaning {
+    fn load(connection: &Connection, place: &KnowledgeBase, dim: usize) -> Result<Self, StoreError> {
+        let folder = &place.folder;
+        let loaded = load_cache(connection, place, Kind::Ann, |record| record.load_ann(place, dim)).at(folder)?;
+        let after = loaded.as_ref().map_or(0, |(record, ..)| record.last_chunk);
+        let count: usize =
+            connection.query_row("SELECT count(*) FROM chunks WHERE id > ?1", [after], |row| row.get(0)).at(folder)?;
+        let rest = if count <= place.settings.vectors_in_memory {
+            Rest::Memory(Matrix::read(connection, folder, dim, after)?)
+        } else {
+            Rest::Database(after)
+        };
+        let cached = loaded.map(|(record, index, mut removed)| {
+            // A chunk may have come and gone between two extensions without ever being in the graph.
+            removed.retain(|&chunk| index.contains(chunk));
+            CachedVectors { index, removed, entries: record.entries }
+        });
+        Ok(Self { cached, rest })
+    }
+
+    /// Candidates of the cache for the best `k`; `None` if exact search must be used instead.
+    fn candidates(&self, query: &[f32], k: usize) -> Option<Vec<i64>> {
+        let Some(cached) = &self.cached else { return Some(Vec::new()) };
+        let live = cached.entries.saturating_sub(cached.removed.len());
+        // The index rounds its numbers: some more than `k` are looked at again with exact ones.
+        let wanted = (k + k / 2 + 16).min(live);
+        if wanted * 4 > live {
+            return None;
+        }
+        match cached.index.search(query, wanted, &cached.removed) {
+            Ok(found) if found.len() >= wanted => Some(found),
+            Ok(_) => None,
+            Err(reason) => {
+                tracing::warn!(reason, "the index of vectors did not answer; searching exactly");
+                None
+            }
+        }
+    }
+}
+
+impl Words {
+    fn load(connection: &Connection, place: &KnowledgeBase) -> Result<Self, StoreError> {
+        let folder = &place.folder;
+        let loaded = load_cache(connection, place, Kind::Bm25, |record| record.load_bm25(place)).at(folder)?;
+        let after = loaded.as_ref().map_or(0, |(record, ..)| record.last_chunk);
+        let failed = |error: tantivy::TantivyError| index_error(folder, &error);
+        let mut builder = MemoryBuilder::new().map_err(failed)?;
+        let mut any = false;
+        texts::for_each(connection, folder, after, |chunk, title, text| {
+            any = true;
+            builder.add(chunk, title, text).map_err(failed)
+        })?;
+        let rest = if any { Some(builder.finish().map_err(failed)?) } else { None };
+        let (cached, removed) = loaded.map_or((None, HashSet::new()), |(_, index, removed)| (Some(index), removed));
+        Ok(Self { cached, removed, rest })
+    }
+}
+
+fn index_error(folder: &Path, error: &tantivy::TantivyError) -> StoreError {
+    StoreError::Index { path: folder.join(Kind::Bm25.name()), message: error.to_string() }
+}
+
+/// What `slot` holds; loaded first if it is empty.
+fn loaded<T>(slot: &Mutex<Option<Arc<T>>>, load: impl FnOnce() -> Result<T, StoreError>) -> Result<Arc<T>, StoreError> {
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(present) = &*slot {
+        return Ok(present.clone());
+    }
+    let fresh = Arc::new(load()?);
+    *slot = Some(fresh.clone());
+    Ok(fresh)
+}
+
+impl Snapshot {
+    /// The `k` chunks nearest to `query` by cosine, best first. Scores are exact; where an index is used, a chunk may be
+    /// missed (recall is measured, not guaranteed), and never is a removed one found or a new one overlooked.
+    ///
+    /// # Errors
+    /// [`StoreError::DimensionMismatch`] if the query has another dimension; or if the database fails.
+    pub fn dense(&self, query: &Embedding, k: usize) -> Result<Vec<Hit>, StoreError> {
+        if query.dim() != self.dim() {
+            return Err(StoreError::DimensionMismatch { expected: self.dim(), given: query.dim() });
+        }
+        let meaning = loaded(&self.meaning, || Meaning::load(&self.connection(), &self.place, self.identity.dim))?;
+        let (query, folder) = (query.as_slice(), &self.place.folder);
+        let mut top = TopK::new(k);
+        let Some(candidates) = meaning.candidates(query, k) else {
+            vectors::scan(&self.connection(), folder, query, 0, &mut top)?;
+            return Ok(top.into_hits());
+        };
+        vectors::rescore(&self.connection(), folder, query, candidates, &mut top)?;
+        match &meaning.rest {
+            Rest::Memory(matrix) => matrix.scan(folder, query, &mut top)?,
+            Rest::Database(after) => vectors::scan(&self.connection(), folder, query, *after, &mut top)?,
+        }
+        Ok(top.into_hits())
+    }
+
+    /// The same by comparing with every vector: the measure for [`Snapshot::dense`].
+    ///
+    /// # Errors
+    /// As [`Snapshot::dense`].
+    pub fn dense_exact(&self, query: &Embedding, k: usize) -> Result<Vec<Hit>, StoreError> {
+        if query.dim() != self.dim() {
+            return Err(StoreError::DimensionMismatch { expected: self.dim(), given: query.dim() });
+        }
+        let mut top = TopK::new(k);
+        vectors::scan(&self.connection(), &self.place.folder, query.as_slice(), 0, &mut top)?;
+        Ok(top.into_hits())
+    }
+
+    /// The `k` chunks that match the words of `query` best, by BM25 over title and text. Everything in `query` is plain
+    /// words; a query without words finds nothing.
+    ///
+    /// # Errors
+    /// If the database or the index fails.
+    pub fn bm25(&self, query: &str, k: usize) -> Result<Vec<Hit>, StoreError> {
+        let words = loaded(&self.words, || Words::load(&self.connection(), &self.place))?;
+        let indexes: Vec<&WordIndex> = words.cached.iter().chain(&words.rest).collect();
+        bm25::search(&indexes, query, k, &words.removed).map_err(|error| index_error(&self.place.folder, &error))
+    }
+
+    /// The best `k` passages with their ranks and scores. In [`Mode::Hybrid`] the best `candidates` of each ranking are
+    /// fused by [`reciprocal_rank_fusion`].
+    ///
+    /// # Errors
+    /// [`StoreError::MissingEmbedding`] if the mode needs one; else as [`Snapshot::dense`] and [`Snapshot::bm25`].
+    pub fn search(
+        &self,
+        query: &str,
+        embedding: Option<&Embedding>,
+        mode: Mode,
+        k: usize,
+        candidates: usize,
+    ) -> Result<Vec<Passage>, StoreError> {
+        let depth = if mode == Mode::Hybrid { candidates.max(k) } else { k };
+        let name = if mode == Mode::Hybrid { "hybrid" } else { "dense" };
+        let dense = match (mode, embedding) {
+            (Mode::Bm25, _) => Vec::new(),
+            (_, Some(embedding)) => self.dense(embedding, depth)?,
+            (_, None) => return Err(StoreError::MissingEmbedding { mode: name }),
+        };
+        let words = if mode == Mode::Dense { Vec::new() } else { self.bm25(query, depth)? };
+        let mut fused = reciprocal_rank_fusion(&[&words, &dense], RANK_CONSTANT);
+        fused.truncate(k);
+        let connection = self.connection();
+        let mut passages = Vec::with_capacity(fused.len());
+        for (result, rank) in fused.iter().zip(1..) {
+            let Some(passage) = texts::passage(&connection, &self.place.folder, result.chunk)? else { continue };
+            let is_fused = mode == Mode::Hybrid;
+            let scores = Scores {
+                bm25_rank: result.places[0].map(|placed| placed.rank),
+                bm25: result.places[0].map(|placed| placed.score),
+                dense_rank: result.places[1].map(|placed| placed.rank),
+                dense: result.places[1].map(|placed| placed.score),
+                fused_rank: is_fused.then_some(rank),
+                fused: is_fused.then_some(result.score),
+                ..Scores::default()
+            };
+            passages.push(Passage { scores, ..passage });
+        }
+        Ok(passages)
+    }
+}

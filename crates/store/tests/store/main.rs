@@ -1,0 +1,9 @@
+//! The knowledge base, seen from outside.
+
+mod caches;
+mod documents;
+mod generations;
+mod model;
+mod places;
+mod processes;
+mod support;

@@ -1,0 +1,222 @@
+//! What the given paths hold: files and their formats, folders walked in the order of names.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use crate::item::{Item, ReadError, SkipReason};
+
+/// How a file is read, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) kind: Kind,
+    pub(crate) compressed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Text,
+    Markdown,
+    Records,
+}
+
+impl Format {
+    /// By the ending of a file's name, whatever its case; and the name without it.
+    pub(crate) fn of(name: &str) -> Option<(Self, &str)> {
+        let (stem, compressed) = match without_ending(name, ".gz") {
+            Some(stem) => (stem, true),
+            None => (name, false),
+        };
+        [(".txt", Kind::Text), (".md", Kind::Markdown), (".jsonl", Kind::Records)]
+            .into_iter()
+            .find_map(|(ending, kind)| without_ending(stem, ending).map(|title| (Self { kind, compressed }, title)))
+    }
+}
+
+fn without_ending<'n>(name: &'n str, ending: &str) -> Option<&'n str> {
+    let at = name.len().checked_sub(ending.len())?;
+    name.get(at..).filter(|end| end.eq_ignore_ascii_case(ending)).map(|_| &name[..at])
+}
+
+/// A file to read.
+#[derive(Debug)]
+pub(crate) struct FileSource {
+    pub(crate) path: PathBuf,
+    /// The path as documents name it.
+    pub(crate) name: String,
+    /// The file's name without its ending.
+    pub(crate) stem: String,
+    pub(crate) format: Format,
+}
+
+/// What the walk came upon.
+pub(crate) enum Found {
+    StandardInput,
+    File(FileSource),
+    Other(Item),
+}
+
+/// Walks the paths one after the other.
+pub(crate) struct Sources {
+    paths: std::vec::IntoIter<PathBuf>,
+    folder: Option<Folder>,
+}
+
+struct Folder {
+    walk: walkdir::IntoIter,
+    /// The folder that was named, with links resolved; `None` if that failed, and then no link is followed.
+    real: Option<PathBuf>,
+}
+
+/// The path that stands for standard input.
+const STANDARD_INPUT: &str = "-";
+
+impl Sources {
+    pub(crate) fn new(paths: Vec<PathBuf>) -> Self {
+        Self { paths: paths.into_iter(), folder: None }
+    }
+}
+
+impl Iterator for Sources {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            if let Some(folder) = &mut self.folder {
+                match folder.next() {
+                    Some(found) => return Some(found),
+                    None => self.folder = None,
+                }
+            }
+            let path = self.paths.next()?;
+            if path.as_os_str() == STANDARD_INPUT {
+                return Some(Found::StandardInput);
+            }
+            match fs::metadata(&path) {
+                Err(source) => return Some(Found::Other(Item::Error(ReadError::Io { path: name_of(&path), source }))),
+                Ok(metadata) if metadata.is_dir() => self.folder = Some(Folder::new(&path)),
+                Ok(metadata) => return Some(file(&path, &metadata)),
+            }
+        }
+    }
+}
+
+impl Folder {
+    fn new(path: &Path) -> Self {
+        // A folder that can't be resolved can't be listed either: the walk reports why.
+        Self {
+            walk: WalkDir::new(path).follow_links(true).sort_by_file_name().into_iter(),
+            real: fs::canonicalize(path).ok(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            let found = match self.walk.next()? {
+                Ok(entry) => self.entry(&entry),
+                Err(error) => Some(Found::Other(walk_error(error))),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+
+    /// `None` for a folder that is walked into.
+    fn entry(&mut self, entry: &DirEntry) -> Option<Found> {
+        let path = entry.path();
+        let is_folder = entry.file_type().is_dir();
+        let reason = if entry.depth() > 0 && entry.file_name().as_encoded_bytes().starts_with(b".") {
+            Some(SkipReason::Hidden)
+        } else if entry.depth() > 0 && entry.path_is_symlink() && !self.is_inside(path) {
+            Some(SkipReason::LinkOutside)
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            if is_folder {
+                self.walk.skip_current_dir();
+            }
+            return Some(skipped(path, reason));
+        }
+        if is_folder {
+            return None;
+        }
+        Some(match entry.metadata() {
+            Ok(metadata) => file(path, &metadata),
+            Err(error) => Found::Other(walk_error(error)),
+        })
+    }
+
+    fn is_inside(&self, path: &Path) -> bool {
+        match (&self.real, fs::canonicalize(path)) {
+            (Some(real), Ok(target)) => target.starts_with(real),
+            _ => false,
+        }
+    }
+}
+
+fn walk_error(error: walkdir::Error) -> Item {
+    let path = error.path().map(name_of).unwrap_or_default();
+    if error.loop_ancestor().is_some() {
+        return Item::Skipped { source: path, reason: SkipReason::LinkLoop };
+    }
+    Item::Error(ReadError::Io { path, source: error.into() })
+}
+
+fn file(path: &Path, metadata: &Metadata) -> Found {
+    let Some(file_name) = path.file_name().and_then(|name| name.to_str()).filter(|_| path.to_str().is_some()) else {
+        return skipped(path, SkipReason::NameNotUnicode);
+    };
+    if !metadata.is_file() {
+        return skipped(path, SkipReason::NotAFile);
+    }
+    match Format::of(file_name) {
+        None => skipped(path, SkipReason::UnknownFormat),
+        Some((format, stem)) => {
+            Found::File(FileSource { path: path.to_owned(), name: name_of(path), stem: stem.to_owned(), format })
+        }
+    }
+}
+
+fn skipped(path: &Path, reason: SkipReason) -> Found {
+    Found::Other(Item::Skipped { source: name_of(path), reason })
+}
+
+/// The path as it was given, with forward slashes on every system.
+fn name_of(path: &Path) -> String {
+    let name = path.to_string_lossy();
+    if std::path::MAIN_SEPARATOR == '/' { name.into_owned() } else { name.replace(std::path::MAIN_SEPARATOR, "/") }
+}
+
+/// Bytes of all files under the paths, compressed ones as they are on disk; `None` if standard input is among them.
+/// What can't be read counts nothing: reading reports it.
+pub(crate) fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
+    let mut total = 0;
+    for found in Sources::new(paths.to_vec()) {
+        match found {
+            Found::StandardInput => return None,
+            Found::File(file) => total += fs::metadata(&file.path).map_or(0, |metadata| metadata.len()),
+            Found::Other(_) => {}
+        }
+    }
+    Some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m33_formats_are_told_by_the_name() {
+        let format = |kind, compressed| Format { kind, compressed };
+        assert_eq!(Format::of("a.b.txt"), Some((format(Kind::Text, false), "a.b")));
+        assert_eq!(Format::of("README.MD"), Some((format(Kind::Markdown, false), "README")));
+        assert_eq!(Format::of("c.jsonl.gz"), Some((format(Kind::Records, true), "c")));
+        assert_eq!(Format::of("ü.md.GZ"), Some((format(Kind::Markdown, true), "ü")));
+        for name in ["a.gz", "a.pdf", "txt", "a.txt.zip", "a.json", "é", "日本.語"] {
+            assert_eq!(Format::of(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Asking: a graph over the retriever and the models, run within a budget.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anchorite_core::{Answer, Budget, BudgetLimits, Generator, RetrieveError, Reranker, Retriever, Passage};
+use anchorite_graph::{Event, FolderCheckpointer, RunOptions, ThreadId};
+use anchorite_rag::{Parts, RagState, Settings, Strategy, build, conclude};
+use anchorite_store::Mode;
+
+use crate::{Engine, Error};
+
+/// How to ask.
+#[derive(Clone, Debug, Default)]
+pub struct AskOptions {
+    /// Which graph answers.
+    pub strategy: Strategy,
+    /// What may be spent.
+    pub budget: BudgetLimits,
+    /// Keeps checkpoints under this name inside the knowledge base.
+    pub thread: Option<String>,
+    /// Answers in sentences of the documents even where a generator is there.
+    pub no_generator: bool,
+}
+
+/// What is told while a question is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// A node begins.
+    Started {
+        /// The node.
+        node: String,
+    },
+    /// A piece of what a node writes.
+    Text {
+        /// The node.
+        node: String,
+        /// The piece.
+        text: String,
+    },
+    /// A node has finished.
+    Finished {
+        /// The node.
+        node: String,
+        /// The decision taken after it, if there was one to take.
+        decision: Option<String>,
+        /// What it did, in a line.
+        note: String,
+        /// Seconds it took.
+        seconds: f64,
+    },
+}
+
+impl Engine {
+    /// Answers `question` from the knowledge base `kb`. Finding no answer is an answer: see [`Answer::status`].
+    ///
+    /// # Errors
+    /// If the question is empty or too long, the knowledge base can't be opened, or a model fails.
+    pub fn ask(
+        &self,
+        kb: &Path,
+        question: &str,
+        options: &AskOptions,
+        on_progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Answer, Error> {
+        self.check_question("question", question)?;
+        let thread = options.thread.as_deref().map(ThreadId::new).transpose()?;
+        let retriever = self.retriever(kb, Mode::Hybrid, true)?;
+        let reranker = self.models.reranker()?;
+        let generator = if options.no_generator { None } else { self.models.generator()? };
+        // The clock starts once the models are there: opening them is not part of thinking.
+        let budget = Budget::new(options.budget.clone());
+        let parts = Parts {
+            retriever: &retriever,
+            reranker: reranker.as_ref().map(Arc::as_ref).map(|model| model as &dyn Reranker),
+            generator: generator.as_ref().map(Arc::as_ref).map(|model| model as &dyn Generator),
+            settings: &self.settings,
+        };
+        let graph = build(options.strategy, &parts)?;
+        let checkpointer = match &thread {
+            Some(_) => Some(FolderCheckpointer::new(kb.join("threads"))),
+            None => None,
+        };
+        let mut tell = |event: &Event<'_, RagState>| {
+            if let Some(progress) = progress(event) {
+                on_progress(&progress);
+            }
+        };
+        let mut run_options = RunOptions::new(&budget).on_event(&mut tell);
+        if let (Some(checkpointer), Some(thread)) = (&checkpointer, &thread) {
+            run_options = run_options.checkpoints(checkpointer, thread);
+        }
+        let run = graph.run(RagState::new(question), run_options)?;
+        Ok(conclude(&parts, &run, &budget)?.took(budget.elapsed()))
+    }
+}
+
+fn progress(event: &Event<'_, RagState>) -> Option<Progress> {
+    match event {
+        Event::NodeStarted { node, .. } => Some(Progress::Started { node: (*node).to_owned() }),
+        Event::Progress { node, text, .. } => Some(Progress::Text { node: (*node).to_owned(), text: (*text).to_owned() }),
+        Event::NodeFinished { node, decision, note, elapsed, .. } => Some(Progress::Finished {
+            node: (*node).to_owned(),
+            decision: decision.map(str::to_owned),
+            note: (*note).to_owned(),
+            seconds: elapsed.as_secs_f64(),
+        }),
+        _ => None,
+    }
+}
+
+/// A retriever for drawing graphs, which run nothing.
+struct Nothing;
+
+impl Retriever for Nothing {
+    fn retrieve(&self, _: &str, _: usize) -> Result<Vec<Passage>, RetrieveError> {
+        Ok(Vec::new())
+    }
+}
+
+/// The graph of a strategy as Mermaid and as DOT.
+///
+/// # Errors
+/// Never for the graphs that ship.
+pub fn strategy_graph(strategy: Strategy) -> Result<(String, String), Error> {
+    let settings = Settings::default();
+    let parts = Parts { retriever: &Nothing, reranker: None, generator: None, settings: &settings };
+    let graph = build(strategy, &parts)?;
+    Ok((graph.mermaid(), graph.dot()))
+}

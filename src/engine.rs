@@ -1,0 +1,60 @@
+//! The engine: models and settings behind four verbs (ingest, search, ask, and what the models do alone).
+
+use std::path::PathBuf;
+
+use anchorite_core::Limits;
+use anchorite_infer::DeviceChoice;
+use anchorite_models::Profile;
+use anchorite_rag::Settings;
+
+use crate::models::{ModelOptions, Models};
+
+/// How an engine is set up.
+#[derive(Clone, Debug, Default)]
+pub struct EngineOptions {
+    /// Folder with models; `None` looks in the usual places.
+    pub models: Option<PathBuf>,
+    /// Which known models to use where none is named.
+    pub profile: Profile,
+    /// Name or folder of another bi-encoder.
+    pub embedder: Option<String>,
+    /// Name or folder of another cross-encoder.
+    pub reranker: Option<String>,
+    /// Name, folder or file of another generator.
+    pub generator: Option<String>,
+    /// Where models compute.
+    pub device: DeviceChoice,
+    /// Limits on inputs.
+    pub limits: Limits,
+    /// Settings of the loop.
+    pub settings: Settings,
+}
+
+/// Models and settings. It may be shared between threads; the generator answers one prompt at a time.
+pub struct Engine {
+    pub(crate) models: Models,
+    pub(crate) limits: Limits,
+    pub(crate) settings: Settings,
+}
+
+impl Engine {
+    /// An engine. Nothing is opened yet.
+    #[must_use]
+    pub fn new(options: EngineOptions) -> Self {
+        let EngineOptions { models, profile, embedder, reranker, generator, device, limits, settings } = options;
+        let models = Models::new(ModelOptions { folder: models, profile, embedder, reranker, generator, device });
+        Self { models, limits, settings }
+    }
+
+    /// The models.
+    #[must_use]
+    pub fn models(&self) -> &Models {
+        &self.models
+    }
+
+    /// Limits on inputs.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+}

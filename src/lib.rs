@@ -1,0 +1,41 @@
+//! Anchorite answers questions from your own documents, on your own machine, with no network, and checks its own answers.
+//!
+//! ```no_run
+//! use anchorite::{AskOptions, Engine, EngineOptions};
+//!
+//! let engine = Engine::new(EngineOptions::default());
+//! engine.ingest("notes.kb".as_ref(), &["notes/".into()], &mut |_| {})?;
+//! let answer = engine.ask("notes.kb".as_ref(), "When does the lease end?", &AskOptions::default(), &mut |_| {})?;
+//! println!("{}", answer.answer);
+//! # Ok::<(), anchorite::Error>(())
+//! ```
+//!
+//! This crate joins the parts: models (`anchorite-models`, `anchorite-infer`), the knowledge base (`anchorite-store`),
+//! reading and cutting (`anchorite-text`) and the loop (`anchorite-rag` on `anchorite-graph`). Models are opened when they
+//! are first needed and stay open.
+//!
+//! Architecture invariant: nothing here or below links a network client.
+
+mod ask;
+mod engine;
+mod error;
+mod ingest;
+mod models;
+mod search;
+
+pub use anchorite_core as core;
+pub use anchorite_core::{Answer, BudgetLimits, Limits, Passage, Scores, Status};
+pub use anchorite_graph as graph;
+pub use anchorite_infer::{DeviceChoice, set_threads, threads};
+pub use anchorite_models as model_files;
+pub use anchorite_models::{ModelRole, Profile};
+pub use anchorite_rag::{RagState, Settings, Strategy};
+pub use anchorite_store as store;
+pub use anchorite_store::Mode;
+
+pub use ask::{AskOptions, Progress, strategy_graph};
+pub use engine::{Engine, EngineOptions};
+pub use error::Error;
+pub use ingest::{Attention, IngestProgress, IngestReport};
+pub use models::{ModelInUse, Models};
+pub use search::{KnowledgeRetriever, SearchOptions, SearchResults};

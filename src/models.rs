@@ -1,0 +1,187 @@
+//! The three models, found in the library and opened when first needed.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anchorite_core::ModelFingerprint;
+use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, LoadError, LocalGenerator};
+use anchorite_models::{ModelError, ModelFolder, ModelLibrary, ModelRole, Profile, Wanted, fingerprint};
+use serde::Serialize;
+
+use crate::Error;
+
+/// Which models are wanted, and where they compute.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ModelOptions {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) profile: Profile,
+    pub(crate) embedder: Option<String>,
+    pub(crate) reranker: Option<String>,
+    pub(crate) generator: Option<String>,
+    pub(crate) device: DeviceChoice,
+}
+
+/// A model in use, for reports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModelInUse {
+    /// What it is for.
+    pub role: ModelRole,
+    /// Its name.
+    pub name: String,
+    /// Hash over its files.
+    pub sha256: String,
+    /// Where it computes.
+    pub device: String,
+}
+
+struct Slot<M>(Mutex<Option<Arc<M>>>);
+
+impl<M> Slot<M> {
+    fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    fn get_or_open(&self, open: impl FnOnce() -> Result<M, Error>) -> Result<Arc<M>, Error> {
+        // A panic while opening leaves the slot empty, which is a state like any other.
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = slot.as_ref() {
+            return Ok(Arc::clone(model));
+        }
+        let model = Arc::new(open()?);
+        *slot = Some(Arc::clone(&model));
+        Ok(model)
+    }
+}
+
+/// The models of an engine.
+pub struct Models {
+    options: ModelOptions,
+    library: ModelLibrary,
+    embedder: Slot<BiEncoder>,
+    reranker: Slot<CrossEncoder>,
+    generator: Slot<LocalGenerator>,
+    in_use: Mutex<Vec<ModelInUse>>,
+    loading: Mutex<Duration>,
+}
+
+impl Models {
+    pub(crate) fn new(options: ModelOptions) -> Self {
+        let library = ModelLibrary::discover(options.folder.as_deref());
+        Self {
+            options,
+            library,
+            embedder: Slot::new(),
+            reranker: Slot::new(),
+            generator: Slot::new(),
+            in_use: Mutex::new(Vec::new()),
+            loading: Mutex::new(Duration::ZERO),
+        }
+    }
+
+    /// Where models are looked for.
+    #[must_use]
+    pub fn library(&self) -> &ModelLibrary {
+        &self.library
+    }
+
+    /// The folder of the model wanted for `role`.
+    ///
+    /// # Errors
+    /// If it is nowhere, naming every place looked at.
+    pub fn folder(&self, role: ModelRole) -> Result<ModelFolder, ModelError> {
+        let named = match role {
+            ModelRole::Embedder => &self.options.embedder,
+            ModelRole::Reranker => &self.options.reranker,
+            ModelRole::Generator => &self.options.generator,
+        };
+        match named {
+            Some(name) => self.library.find(role, name.as_str()),
+            None => self.library.find(role, Wanted::Profile(self.options.profile)),
+        }
+    }
+
+    /// The bi-encoder.
+    ///
+    /// # Errors
+    /// If it can't be found or loaded.
+    pub fn embedder(&self) -> Result<Arc<BiEncoder>, Error> {
+        self.embedder.get_or_open(|| {
+            self.open(ModelRole::Embedder, |folder| BiEncoder::open(folder, self.options.device))
+        })
+    }
+
+    /// The cross-encoder; `None` if there is none, which makes the service smaller (M43).
+    ///
+    /// # Errors
+    /// If there is one and it can't be loaded.
+    pub fn reranker(&self) -> Result<Option<Arc<CrossEncoder>>, Error> {
+        optional(self.reranker.get_or_open(|| {
+            self.open(ModelRole::Reranker, |folder| CrossEncoder::open(folder, self.options.device))
+        }))
+    }
+
+    /// The generator; `None` if there is none or it does not fit into memory, which makes the service smaller (M43).
+    ///
+    /// # Errors
+    /// If there is one and it can't be loaded.
+    pub fn generator(&self) -> Result<Option<Arc<LocalGenerator>>, Error> {
+        optional(self.generator.get_or_open(|| {
+            self.open(ModelRole::Generator, |folder| {
+                let identity = fingerprint(folder, &mut |_| ())?;
+                let file = folder.weight_files()?.into_iter().next().ok_or_else(|| LoadError::Metadata {
+                    key: folder.name.clone(),
+                    problem: "the folder has no GGUF file".to_owned(),
+                })?;
+                LocalGenerator::open(&file, identity, self.options.device)
+            })
+        }))
+    }
+
+    /// The models that were opened.
+    #[must_use]
+    pub fn in_use(&self) -> Vec<ModelInUse> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Time spent on opening models so far.
+    #[must_use]
+    pub fn loading_time(&self) -> Duration {
+        *self.loading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the engine goes without, in lines for people; empty if all three models are there.
+    #[must_use]
+    pub fn missing(&self) -> Vec<String> {
+        let lacks = |role| matches!(self.folder(role), Err(ModelError::Missing { .. } | ModelError::NoModels { .. }));
+        let mut lines = Vec::new();
+        if lacks(ModelRole::Reranker) {
+            lines.push("no reranker: results are ordered by fusion alone and graded by similarity (run `cargo xtask setup` to add one)".to_owned());
+        }
+        if lacks(ModelRole::Generator) {
+            lines.push("no generator: answers are sentences taken from the documents (run `cargo xtask setup` to add one)".to_owned());
+        }
+        lines
+    }
+
+    fn open<M>(&self, role: ModelRole, load: impl FnOnce(&ModelFolder) -> Result<M, LoadError>) -> Result<M, Error> {
+        let started = Instant::now();
+        let folder = self.folder(role)?;
+        let model = load(&folder)?;
+        let ModelFingerprint { name, sha256 } = fingerprint(&folder, &mut |_| ())?;
+        tracing::info!(%role, name, seconds = started.elapsed().as_secs_f64(), "model opened");
+        let device = self.options.device.to_string();
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner).push(ModelInUse { role, name, sha256, device });
+        *self.loading.lock().unwrap_or_else(PoisonError::into_inner) += started.elapsed();
+        Ok(model)
+    }
+}
+
+fn optional<M>(opened: Result<Arc<M>, Error>) -> Result<Option<Arc<M>>, Error> {
+    match opened {
+        Ok(model) => Ok(Some(model)),
+        Err(Error::Model(ModelError::Missing { .. } | ModelError::NoModels { .. })) => Ok(None),
+        Err(Error::Load(LoadError::Model(ModelError::TooLarge { .. }))) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
