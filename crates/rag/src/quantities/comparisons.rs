@@ -184,14 +184,16 @@ pub(super) fn comparison_notes(question: &Question<'_>, sources: &[Source<'_>]) 
     }
     let words: Vec<String> =
         words_of(question.text, 0..question.text.len()).into_iter().map(|word| word.lower).collect();
+    let is_asked = |attribute: &Attribute| attribute.asked.iter().any(|word| words.iter().any(|known| known == *word));
+    let dates_asked = ATTRIBUTES.iter().any(|row| row.dimension == Dimension::Date && is_asked(row));
     let mut result = Vec::new();
     for attribute in ATTRIBUTES {
-        let asked = attribute.asked.iter().find(|word| words.iter().any(|known| known == *word));
-        let elapsed = wanted == Wanted::Elapsed && attribute.dimension == Dimension::Date;
-        if (asked.is_none() || wanted == Wanted::Elapsed) && !elapsed {
+        let asked = is_asked(attribute);
+        let elapsed = wanted == Wanted::Elapsed && attribute.dimension == Dimension::Date && !dates_asked;
+        if wanted == Wanted::Elapsed && attribute.dimension != Dimension::Date || !asked && !elapsed {
             continue;
         }
-        let said: &[&str] = if elapsed && asked.is_none() { &[] } else { attribute.said };
+        let said: &[&str] = if asked { attribute.said } else { &[] };
         let found: Option<Vec<Found>> =
             names.iter().map(|name| quantity_for(name, names, attribute.dimension, said, sources)).collect();
         let Some(found) = found else { continue };
@@ -202,6 +204,7 @@ pub(super) fn comparison_notes(question: &Question<'_>, sources: &[Source<'_>]) 
         };
         result.extend(note);
     }
+    result.dedup_by(|left, right| left.text == right.text);
     // Two attributes that both fit ("longer": of way or of time) leave open which was meant.
     if result.len() == 1 { result } else { Vec::new() }
 }

@@ -1,9 +1,9 @@
 //! Numbers, units, ranges, dates and money, found, compared and added by code.
 //!
 //! A small language model cannot be trusted to see that 5,931 km is more than 3,500 km. Here code reads the
-//! quantities of a text ([`extract`], [`ranges`]), compares and adds them ([`compare`], [`contains`], [`add`]),
-//! recognises rules with thresholds ([`tiers`]), writes down what follows for a question as notes with sources
-//! ([`notes`]), says what is missing ([`undetermined`]) and checks the numbers of a claim ([`check_claim`]).
+//! quantities of a text ([`extract()`], [`ranges()`]), compares and adds them ([`compare`], [`contains`], [`add`]),
+//! recognises rules with thresholds ([`tiers()`]), writes down what follows for a question as notes with sources
+//! ([`notes()`]), says what is missing ([`undetermined`]) and checks the numbers of a claim ([`check_claim`]).
 //!
 //! Invariant: a note is right or absent. Whatever is ambiguous gives no note.
 

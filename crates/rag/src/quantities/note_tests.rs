@@ -177,6 +177,33 @@ fn m53_wind_speed_picks_the_category() {
 }
 
 #[test]
+fn m53_a_german_question_finds_its_tier() {
+    let rule = "Die Ausgleichszahlung ist 250 Euro bei Flügen bis zu 1.500 km, 400 Euro bei Flügen zwischen 1.500 und 3.500 km \
+        und 600 Euro bei Flügen über 3.500 km.";
+    let distance = "Die Entfernung zwischen München und Delhi ist 5.931 km und wird nicht gerundet.";
+    let other = "Die Entfernung zwischen München und Rom ist 699 km und wird nicht gerundet.";
+    let question = "Wie viel Ausgleichszahlung bekomme ich bei Flügen von Delhi nach München?";
+    let found = texts(question, &[rule, other, distance]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("Computed: 5.931 km (") && found[0].ends_with("600 EUR."), "{found:?}");
+    assert_eq!(texts(question, &[rule, other]), Vec::<String>::new());
+}
+
+#[test]
+fn m53_a_name_within_a_longer_name_is_another_name() {
+    let texts_for = |question: &str, text: &str| texts(question, &[RULE_SENTENCE, text]);
+    let question = "How much do I get for an overbooked flight from York to Munich?";
+    assert_eq!(
+        texts_for(question, "The flight distance between Munich and New York is 6,488 km."),
+        Vec::<String>::new()
+    );
+    assert_eq!(texts_for(question, "The flight distance between Munich and York is 1,100 km.").len(), 1);
+    let peaks = ["Gasherbrum III is 7,952 m high.", "Manaslu is 8,163 m high."];
+    assert_eq!(texts("Which peak is higher, Gasherbrum or Manaslu?", &peaks), Vec::<String>::new());
+    assert_eq!(texts("Which peak is higher, Gasherbrum III or Manaslu?", &peaks).len(), 1);
+}
+
+#[test]
 fn m53_a_special_case_is_told_with_the_tier() {
     let regulation = "Passengers of flights shall receive:\n(a) EUR 250 for all flights of 1500 kilometres or less;\n(b) EUR \
         400 for all intra-Community flights of more than 1500 kilometres, and for all other flights between 1500 and 3500 \

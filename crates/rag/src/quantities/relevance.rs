@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::extract::{Scan, scan};
 use super::model::{Bound, Quantity};
+use super::numbers::{Style, style_of};
 use super::source::{Scope, Source, mentions, speaks_of};
 use super::tiers::Rule;
 use super::units::Dimension;
@@ -41,6 +42,12 @@ impl<'q> Question<'q> {
             }
         }
         names.sort_by_key(|name| name.span.start);
+        // Where every noun is capitalised, only the ends of the way are known to be names.
+        if style_of(text) == Style::Continental
+            && let Some((start, end)) = &route
+        {
+            names.retain(|name| name.words == start.words || name.words == end.words);
+        }
         let name_words: HashSet<&String> = names.iter().flat_map(|name| &name.words).collect();
         let stems = words_of(text, 0..text.len())
             .iter()

@@ -202,7 +202,12 @@ pub(super) fn mentions(found: &[Name], words: &HashSet<String>, wanted: &Name) -
             let longer = format!("{before} {joined}");
             SAME_PLACE.iter().any(|(left, right)| *left == joined && *right == longer)
         });
-        alias || before.is_none_or(|before| !DISTINGUISHING.contains(&before) || core.contains(&before))
+        // "Gasherbrum III" is not Gasherbrum, "Apollo 11" not Apollo.
+        let numbered = name.words.get(at + core.len()).is_some_and(|after| {
+            after.bytes().all(|byte| byte.is_ascii_digit())
+                || after.chars().all(|letter| matches!(letter, 'i' | 'v' | 'x'))
+        });
+        !numbered && (alias || before.is_none_or(|before| !DISTINGUISHING.contains(&before) || core.contains(&before)))
     }) || found.iter().all(|name| name.words.iter().all(|word| !core.contains(&word.as_str())))
         && core.iter().all(|word| words.contains(*word))
 }
