@@ -10,6 +10,9 @@ use anchorite_store::Mode;
 
 use crate::{Engine, Error};
 
+/// Passages that the cross-encoder reads for each query of the loop: few are kept, and there are several queries.
+const RERANKED: usize = 20;
+
 /// How to ask.
 #[derive(Clone, Debug, Default)]
 pub struct AskOptions {
@@ -65,7 +68,7 @@ impl Engine {
     ) -> Result<Answer, Error> {
         self.check_question("question", question)?;
         let thread = options.thread.as_deref().map(ThreadId::new).transpose()?;
-        let retriever = self.retriever(kb, Mode::Hybrid, true)?;
+        let retriever = self.retriever(kb, Mode::Hybrid, true, RERANKED)?;
         let reranker = self.models.reranker()?;
         let generator = if options.no_generator { None } else { self.models.generator()? };
         // The clock starts once the models are there: opening them is not part of thinking.

@@ -13,7 +13,7 @@ use crate::{Engine, Error};
 /// Passages that each index gives to fusion.
 const CANDIDATES: usize = 100;
 
-/// Passages that the cross-encoder reads.
+/// Passages that the cross-encoder reads for a search.
 const RERANKED: usize = 50;
 
 /// How to search.
@@ -50,6 +50,7 @@ pub struct KnowledgeRetriever {
     embedder: Option<Arc<BiEncoder>>,
     reranker: Option<Arc<CrossEncoder>>,
     mode: Mode,
+    depth: usize,
 }
 
 impl KnowledgeRetriever {
@@ -73,22 +74,27 @@ impl Retriever for KnowledgeRetriever {
             return Err(RetrieveError::EmptyQuery);
         }
         let vector = self.embed(query)?;
-        let wanted = if self.reranker.is_some() { k.max(RERANKED) } else { k };
+        let wanted = if self.reranker.is_some() { k.max(self.depth) } else { k };
         let mut passages = self
             .snapshot
             .search(query, vector.as_ref(), self.mode, wanted, CANDIDATES)
             .map_err(|error| RetrieveError::Store(Box::new(error)))?;
         if let Some(reranker) = &self.reranker {
-            rerank(reranker.as_ref(), query, &mut passages)?;
+            rerank(reranker.as_ref(), query, &mut passages, self.depth)?;
         }
         passages.truncate(k);
         Ok(passages)
     }
 }
 
-/// Orders the first [`RERANKED`] of `passages` by cross-encoder; what follows keeps its place behind them.
-fn rerank(reranker: &dyn Reranker, query: &str, passages: &mut [Passage]) -> Result<(), RetrieveError> {
-    let depth = passages.len().min(RERANKED);
+/// Orders the first `depth` of `passages` by cross-encoder; what follows keeps its place behind them.
+fn rerank(
+    reranker: &dyn Reranker,
+    query: &str,
+    passages: &mut [Passage],
+    depth: usize,
+) -> Result<(), RetrieveError> {
+    let depth = passages.len().min(depth);
     let head = &mut passages[..depth];
     let texts: Vec<String> = head.iter().map(Passage::full_text).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -104,11 +110,11 @@ fn rerank(reranker: &dyn Reranker, query: &str, passages: &mut [Passage]) -> Res
 }
 
 impl Engine {
-    /// Opens a knowledge base for searching.
+    /// Opens a knowledge base for searching; the cross-encoder, if `rerank` says so, reads the best `depth` passages.
     ///
     /// # Errors
     /// If it is none, was made with another bi-encoder, or a model can't be loaded.
-    pub fn retriever(&self, kb: &Path, mode: Mode, rerank: bool) -> Result<KnowledgeRetriever, Error> {
+    pub fn retriever(&self, kb: &Path, mode: Mode, rerank: bool, depth: usize) -> Result<KnowledgeRetriever, Error> {
         let snapshot = KnowledgeBase::at(kb).snapshot()?;
         let embedder = match mode {
             Mode::Bm25 => None,
@@ -119,7 +125,7 @@ impl Engine {
             }
         };
         let reranker = if rerank { self.models.reranker()? } else { None };
-        Ok(KnowledgeRetriever { snapshot, embedder, reranker, mode })
+        Ok(KnowledgeRetriever { snapshot, embedder, reranker, mode, depth })
     }
 
     /// Searches a knowledge base.
@@ -129,7 +135,7 @@ impl Engine {
     pub fn search(&self, kb: &Path, query: &str, options: SearchOptions) -> Result<SearchResults, Error> {
         self.check_question("query", query)?;
         LimitExceeded::check(|| "-k".to_owned(), "results", options.k as u64, self.limits.results as u64)?;
-        let retriever = self.retriever(kb, options.mode, options.rerank)?;
+        let retriever = self.retriever(kb, options.mode, options.rerank, RERANKED)?;
         let results = retriever.retrieve(query, options.k)?;
         Ok(SearchResults { query: query.to_owned(), generation: retriever.snapshot.generation().id, results })
     }

@@ -1,16 +1,13 @@
 //! From the end of a run to the answer: answered, partial, or declined with what was looked for.
 
-use anchorite_core::{Answer, AnswerState, Budget, Citation, InferenceError, Status, Verdict};
+use anchorite_core::{Answer, AnswerState, Budget, Citation, InferenceError, Passage, Status, Verdict};
 use anchorite_graph::Run;
 
 use crate::Parts;
 use crate::extract::conditions;
-use crate::prompts::is_refusal;
-use crate::quantities::NoteKind;
+use crate::prompts::{UNKNOWN, is_refusal};
+use crate::quantities::{Note, NoteKind, tiers};
 use crate::state::{Draft, RagState};
-
-/// Most sentences of conditions added to an answer.
-const MOST_CONDITIONS: usize = 3;
 
 /// Makes the answer of a run.
 ///
@@ -60,8 +57,10 @@ fn show(parts: &Parts<'_>, state: &RagState, draft: &Draft, answer: &mut Answer)
         answer.claims.iter().map(|claim| claim.text.as_str()).collect::<Vec<_>>().join(" ")
     };
     answer.confidence = (draft.support * draft.usefulness).sqrt();
-    if draft.notes.iter().any(|note| note.kind == NoteKind::Tier) {
-        let found = conditions(parts, &state.question, &state.evidence(), &draft.claims, MOST_CONDITIONS)?;
+    let evidence = state.evidence();
+    let note = draft.notes.iter().find(|note| note.kind == NoteKind::Tier);
+    if let Some(rule) = note.and_then(|note| rule_of(note, &evidence)) {
+        let found = conditions(parts, &state.question, rule, &evidence, &draft.claims)?;
         if !found.is_empty() {
             answer.answer.push_str("\nConditions:");
             for claim in &found {
@@ -78,10 +77,16 @@ fn show(parts: &Parts<'_>, state: &RagState, draft: &Draft, answer: &mut Answer)
     Ok(())
 }
 
+/// The passage that states the rule a note applied: of its sources, the one that holds what the rule gives.
+fn rule_of<'p>(note: &Note, evidence: &[&'p Passage]) -> Option<&'p Passage> {
+    let holds_rule = |passage: &&Passage| !tiers(&passage.full_text()).is_empty();
+    note.sources.iter().filter_map(|(index, _)| evidence.get(*index).copied()).find(holds_rule)
+}
+
 fn decline(state: &RagState, answer: &mut Answer) {
     let looked: Vec<String> = state.all_queries().into_iter().map(|query| format!("\"{query}\"")).collect();
     answer.answer = format!("I could not find this in the documents. I looked for: {}.", looked.join(", "));
-    if let Some(unknown) = state.hypothesis.strip_prefix("Unknown: ").filter(|unknown| !is_refusal(unknown)) {
+    if let Some(unknown) = state.hypothesis.strip_prefix(UNKNOWN).filter(|unknown| !is_refusal(unknown)) {
         answer.missing = unknown.split("; ").map(str::to_owned).collect();
         answer.answer.push_str(&format!(" Missing: {unknown}."));
     } else {

@@ -1,11 +1,10 @@
 //! Answers without a generator (M43): sentences taken from the passages as they stand.
 
-use std::collections::BTreeSet;
-
-use anchorite_core::{Citation, Claim, InferenceError, Passage, Verdict};
+use anchorite_core::{Citation, Claim, InferenceError, Passage, Verdict, titled};
 use anchorite_text::sentences;
 
 use crate::Parts;
+use crate::prompts;
 use crate::grade::sigmoid;
 use crate::quantities::Note;
 use crate::words::content_words;
@@ -17,24 +16,28 @@ struct Candidate<'p> {
     score: f32,
 }
 
-/// Sentences of the passages, best first: by cross-encoder, or by content words in common with the question.
-fn ranked<'p>(parts: &Parts<'_>, question: &str, passages: &[&'p Passage]) -> Result<Vec<Candidate<'p>>, InferenceError> {
+/// Sentences of the passages, best first: by cross-encoder, or by content words in common with `query`.
+fn ranked<'p>(parts: &Parts<'_>, query: &str, passages: &[&'p Passage]) -> Result<Vec<Candidate<'p>>, InferenceError> {
     let mut candidates: Vec<Candidate<'p>> = passages
         .iter()
         .flat_map(|passage| {
             sentences(&passage.text).into_iter().filter_map(|range| {
-                let text = passage.text[range.clone()].trim();
-                let lead = passage.text[range.clone()].find(text).unwrap_or(0);
-                let is_statement = text.split_whitespace().count() > 3 && !text.starts_with('#') && !text.starts_with("Source:");
-                is_statement.then_some(Candidate { passage, start: passage.start + range.start + lead, text, score: 0.0 })
+                let sentence = &passage.text[range.clone()];
+                let text = sentence.trim();
+                let is_statement =
+                    text.split_whitespace().count() > 3 && !text.starts_with('#') && !text.starts_with("Source:");
+                let start = passage.start + range.start + (sentence.len() - sentence.trim_start().len());
+                is_statement.then_some(Candidate { passage, start, text, score: 0.0 })
             })
         })
         .collect();
-    let texts: Vec<&str> = candidates.iter().map(|candidate| candidate.text).collect();
-    let scores = match parts.scores(question, &texts)? {
+    // A sentence alone does not say what it is about; its document's title does.
+    let texts: Vec<String> = candidates.iter().map(|found| titled(&found.passage.title, found.text)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let scores = match parts.scores(query, &texts)? {
         Some(scores) => scores,
         None => {
-            let asked = content_words(question);
+            let asked = content_words(query);
             let common = |text: &str| content_words(text).intersection(&asked).count() as f32;
             texts.iter().map(|text| 2.0 * common(text) - 1.0 - asked.len() as f32).collect()
         }
@@ -60,57 +63,55 @@ pub(crate) fn extractive_answer(
     Ok(pieces.join(" "))
 }
 
-/// Sentences that say under which conditions an answer holds, taken as they stand: a sum that is due only under
-/// conditions is not answered without them. At most `most`, none that the answer's claims say or cite already.
+/// Sentences that say when the rule stated by `rule` holds and for whom, as they stand: what is due only under conditions
+/// is not answered without them. In the order of the documents; none that `claims` cite already.
 ///
 /// # Errors
 /// If the reranker fails.
 pub(crate) fn conditions(
     parts: &Parts<'_>,
     question: &str,
+    rule: &Passage,
     passages: &[&Passage],
     claims: &[Claim],
-    most: usize,
 ) -> Result<Vec<Claim>, InferenceError> {
-    const SIGNS: [&str; 11] =
-        ["only if", "only when", "provided", "unless", "must", "condition", "except", "as long as", "applies to", "covered", "has to"];
-    let said: BTreeSet<String> = claims.iter().flat_map(|claim| content_words(&claim.text)).collect();
-    let mut chosen: Vec<Claim> = Vec::new();
-    let mut words_chosen: Vec<BTreeSet<String>> = Vec::new();
-    for candidate in ranked(parts, question, passages)? {
-        if chosen.len() == most {
-            break;
-        }
-        let lower = candidate.text.to_lowercase();
-        let words = content_words(candidate.text);
-        let end = candidate.start + candidate.text.len();
-        let cited = claims
-            .iter()
-            .flat_map(|claim| &claim.citations)
-            .any(|c| c.chunk == candidate.passage.chunk && c.start < end && candidate.start < c.end);
-        let repeats = |known: &BTreeSet<String>| words.intersection(known).count() * 4 > words.len() * 3;
-        if candidate.score < -2.0
-            || cited
-            || repeats(&said)
-            || words_chosen.iter().any(repeats)
-            || !SIGNS.iter().any(|sign| lower.contains(sign))
-        {
-            continue;
-        }
-        words_chosen.push(words);
-        chosen.push(Claim {
-            text: candidate.text.trim_start_matches(['-', '*', ' ']).to_owned(),
-            verdict: Verdict::Supported,
-            confidence: sigmoid(candidate.score + 2.0),
-            citations: vec![Citation {
-                source: candidate.passage.source.clone(),
-                title: candidate.passage.title.clone(),
-                chunk: candidate.passage.chunk,
-                start: candidate.start,
-                end,
-                quote: candidate.text.to_owned(),
-            }],
-        });
+    let others: Vec<&Passage> = passages.iter().filter(|passage| passage.document != rule.document).copied().collect();
+    let queries = [(prompts::conditions_query(question), 3), (prompts::coverage_query(&rule.title), 3)];
+    let mut chosen: Vec<Candidate<'_>> = Vec::new();
+    for (query, most) in queries {
+        let cited = |found: &Candidate<'_>| {
+            let end = found.start + found.text.len();
+            let mut citations = claims.iter().flat_map(|claim| &claim.citations);
+            citations.any(|c| c.chunk == found.passage.chunk && c.start < end && found.start < c.end)
+        };
+        let found: Vec<Candidate<'_>> = ranked(parts, &query, &others)?
+            .into_iter()
+            .filter(|found| found.score > LEAST_CONDITION && !cited(found))
+            .filter(|found| chosen.iter().all(|known| known.text != found.text))
+            .take(most)
+            .collect();
+        chosen.extend(found);
     }
-    Ok(chosen)
+    let place = |found: &Candidate<'_>| others.iter().position(|passage| passage.chunk == found.passage.chunk);
+    chosen.sort_by_key(|found| (place(found), found.start));
+    Ok(chosen.into_iter().map(as_claim).collect())
+}
+
+/// Least logit of a sentence that is given as a condition.
+const LEAST_CONDITION: f32 = -3.0;
+
+fn as_claim(found: Candidate<'_>) -> Claim {
+    Claim {
+        text: found.text.trim_start_matches(['-', '*', ' ']).to_owned(),
+        verdict: Verdict::Supported,
+        confidence: sigmoid(found.score - LEAST_CONDITION),
+        citations: vec![Citation {
+            source: found.passage.source.clone(),
+            title: found.passage.title.clone(),
+            chunk: found.passage.chunk,
+            start: found.start,
+            end: found.start + found.text.len(),
+            quote: found.text.to_owned(),
+        }],
+    }
 }

@@ -10,9 +10,9 @@ use crate::extract::extractive_answer;
 use crate::grade::{ground, relevance, usefulness};
 use crate::parts::fit;
 use crate::prompts;
-use crate::quantities::{Note, notes, undetermined};
+use crate::quantities::{Note, Undetermined, notes, undetermined};
 use crate::state::{Draft, RagState, RagUpdate, Useful};
-use crate::words::normal_form;
+use crate::words::{may_be_small_talk, normal_form};
 use crate::Parts;
 
 type Update = Result<RagUpdate, NodeError>;
@@ -20,14 +20,14 @@ type Update = Result<RagUpdate, NodeError>;
 /// Decision 1 (M10): does the message need the documents at all? Only small talk does not.
 pub(crate) fn decide_retrieval(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
     let needed = match parts.generator {
-        Some(generator) => {
+        // Code rules out most of it; a wrong "no" would answer from nothing, a wrong "yes" only costs a search.
+        Some(generator) if may_be_small_talk(&state.question) => {
             let prompt = prompts::needs_documents(&state.question);
             let choice = generator.choose(&prompt, &prompts::NEEDS, context.budget())?;
             context.note(&format!("probability {:.2} that facts are asked for", choice[0]));
-            // A wrong "no" would answer from nothing, a wrong "yes" only costs a search.
-            choice[0] > 0.1
+            choice[0] > 0.3
         }
-        None => true,
+        _ => true,
     };
     Ok(RagUpdate { needs_documents: Some(Some(needed)), ..RagUpdate::default() })
 }
@@ -96,11 +96,22 @@ pub(crate) fn grade_documents(parts: &Parts<'_>, state: &RagState, context: &Nod
         })
         .collect();
     useful.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    let room = parts.settings.useful_passages.saturating_sub(state.useful_documents.len());
-    useful.truncate(room.min(parts.settings.passages));
+    // Each query of the round keeps its best, so that one with many good passages does not crowd out the others.
+    let share = (parts.settings.passages / state.queries().len().max(1)).max(2);
+    let mut kept: HashMap<String, usize> = HashMap::new();
+    useful.retain(|found| {
+        let count = kept.entry(found.query.clone()).or_default();
+        *count += 1;
+        *count <= share
+    });
+    useful.truncate(parts.settings.useful_passages.saturating_sub(state.useful_documents.len()));
     context.note(&format!("{} of {} passages are useful", useful.len(), state.new_documents.len()));
+    let known = state.useful_documents.iter().chain(&useful).map(|found| found.passage.full_text());
+    let texts: Vec<String> = known.collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     Ok(RagUpdate {
         newly_useful: Some(useful.len()),
+        lacks_quantity: Some(!not_asked(state, undetermined(&state.question, &texts)).is_empty()),
         useful_documents: useful,
         rewrites: Some(0),
         ..RagUpdate::default()
@@ -191,20 +202,14 @@ pub(crate) fn grade_generation(parts: &Parts<'_>, state: &RagState, context: &No
 }
 
 /// Forms a hypothesis: what is still unknown before the question can be answered (M15), from useful and new passages
-/// alike. Code names what its rules lack; the generator names the rest.
+/// alike. Code names what a rule lacks; where it finds nothing, the generator says what it misses.
 pub(crate) fn hypothesis(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
     let evidence = suggestive(state);
     let texts: Vec<String> = evidence.iter().map(|passage| passage.full_text()).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut unknown: Vec<String> = undetermined(&state.question, &texts)
-        .into_iter()
-        .map(|missing| match missing.about {
-            Some(about) => format!("the {} for {about}", missing.what),
-            None => format!("the {}", missing.what),
-        })
-        .collect();
+    let mut unknown: Vec<String> = not_asked(state, undetermined(&state.question, &texts)).iter().map(lacking).collect();
     unknown.dedup();
-    if let Some(generator) = parts.generator {
+    if let Some(generator) = parts.generator.filter(|_| unknown.is_empty()) {
         let passages = fit(&evidence, context_room(parts), generator);
         let prompt = prompts::hypothesis(&state.question, &passages, &state.all_queries());
         let options = GenerateOptions::greedy(40).stop_at("\n");
@@ -214,7 +219,8 @@ pub(crate) fn hypothesis(parts: &Parts<'_>, state: &RagState, context: &NodeCont
             unknown.push(line);
         }
     }
-    let hypothesis = if unknown.is_empty() { String::new() } else { format!("Unknown: {}", unknown.join("; ")) };
+    let hypothesis =
+        if unknown.is_empty() { String::new() } else { format!("{}{}", prompts::UNKNOWN, unknown.join("; ")) };
     context.note(&hypothesis);
     Ok(RagUpdate { hypothesis: Some(hypothesis), ..RagUpdate::default() })
 }
@@ -223,19 +229,24 @@ pub(crate) fn hypothesis(parts: &Parts<'_>, state: &RagState, context: &NodeCont
 /// nothing is asked twice.
 pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
     let evidence = suggestive(state);
-    let mut candidates: Vec<String> = Vec::new();
-    let unknown = state.hypothesis.strip_prefix("Unknown: ").unwrap_or(&state.hypothesis);
-    if let Some(generator) = parts.generator {
+    let texts: Vec<String> = evidence.iter().map(|passage| passage.full_text()).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    // What code found missing comes first: it is right, where the generator guesses. A rule raises two more questions.
+    let missing = not_asked(state, undetermined(&state.question, &texts));
+    let mut candidates: Vec<String> = missing.iter().map(lacking).collect();
+    if let Some(rule) = missing.first() {
+        candidates.push(prompts::conditions_query(&state.question));
+        candidates.push(prompts::coverage_query(&evidence[rule.passage].title));
+    }
+    let guess = state.hypothesis.rsplit("; ").next().unwrap_or_default().trim_start_matches(prompts::UNKNOWN);
+    if let Some(generator) = parts.generator.filter(|_| missing.is_empty()) {
         let passages = fit(&evidence, context_room(parts), generator);
-        let last = unknown.rsplit("; ").next().unwrap_or(unknown);
-        let prompt = prompts::new_query(&state.question, &passages, &state.all_queries(), last);
+        let prompt = prompts::new_query(&state.question, &passages, &state.all_queries(), guess);
         let options = GenerateOptions::greedy(48).stop_at("\n");
         let written = generator.generate(&prompt, &options, context.budget(), &mut |_| ControlFlow::Continue(()))?;
-        candidates.push(written.text.trim().to_owned());
+        candidates.push(with_names(written.text.trim(), &state.question));
     }
-    for part in unknown.split("; ").filter(|part| !part.is_empty()) {
-        candidates.push(with_names(part, &state.question));
-    }
+    candidates.push(with_names(guess, &state.question));
     let mut asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
     let mut new = Vec::new();
     for candidate in candidates {
@@ -248,6 +259,20 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
     }
     context.note(&if new.is_empty() { "nothing new to ask".to_owned() } else { new.join(" | ") });
     Ok(RagUpdate { new_queries: Some(new), ..RagUpdate::default() })
+}
+
+/// What code found missing and nobody has looked for yet.
+fn not_asked(state: &RagState, missing: Vec<Undetermined>) -> Vec<Undetermined> {
+    let asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
+    missing.into_iter().filter(|missing| !asked.contains(&normal_form(&lacking(missing)))).collect()
+}
+
+/// What a rule lacks, as a search phrase.
+fn lacking(missing: &Undetermined) -> String {
+    match &missing.about {
+        Some(about) => format!("the {} for {about}", missing.what),
+        None => format!("the {}", missing.what),
+    }
 }
 
 /// The passages that an answer is written from, as many as the generator can read, and what code computes from them.
@@ -267,10 +292,13 @@ fn context_room(parts: &Parts<'_>) -> usize {
     parts.generator.map_or(0, |generator| generator.context_length().saturating_sub(parts.settings.answer_tokens + 900))
 }
 
-/// Passages that may suggest what to look for: the useful ones, and the best of the new ones, also when none was useful.
+/// Passages that may suggest what to look for: the useful ones, and the best of the new ones, also when none was useful;
+/// but none that has nothing to do with the question at all.
 fn suggestive(state: &RagState) -> Vec<&Passage> {
+    const UNRELATED: f32 = -9.0;
     let mut passages = state.evidence();
-    for passage in state.new_documents.iter().take(3) {
+    let related = |passage: &&Passage| passage.scores.rerank.is_none_or(|logit| logit > UNRELATED);
+    for passage in state.new_documents.iter().filter(related).take(3) {
         if passages.len() < 6 && passages.iter().all(|known| known.chunk != passage.chunk) {
             passages.push(passage);
         }
@@ -278,16 +306,21 @@ fn suggestive(state: &RagState) -> Vec<&Passage> {
     passages
 }
 
-/// A search phrase for something unknown, with the names of the question that it does not repeat itself.
-fn with_names(unknown: &str, question: &str) -> String {
-    let lower = unknown.to_lowercase();
-    let names: Vec<&str> = question
-        .split(|c: char| !c.is_alphanumeric() && c != '-')
-        .skip(1)
-        .filter(|word| word.chars().next().is_some_and(char::is_uppercase) && word.chars().count() > 1)
-        .filter(|word| !lower.contains(&word.to_lowercase()))
-        .collect();
-    if names.is_empty() { unknown.to_owned() } else { format!("{unknown} {}", names.join(" ")) }
+/// A search phrase with the names of the question, if it has no name of its own: without one it would find what is of
+/// the same kind and about something else.
+fn with_names(phrase: &str, question: &str) -> String {
+    let names = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric() && c != '-')
+            .skip(1)
+            .filter(|word| word.chars().next().is_some_and(char::is_uppercase) && word.chars().count() > 1)
+            .map(str::to_owned)
+            .collect()
+    };
+    let asked = names(question);
+    if asked.is_empty() || !names(phrase).is_empty() {
+        return phrase.to_owned();
+    }
+    format!("{} {}", phrase.trim_end_matches(['?', '.', ' ']), asked.join(" "))
 }
 
 /// Takes out what small models add around an answer.
@@ -303,7 +336,8 @@ mod tests {
 
     #[test]
     fn a_search_phrase_gets_the_names_it_lacks() {
-        assert_eq!(with_names("distance", "How far is it from Delhi to Munich?"), "distance Delhi Munich");
-        assert_eq!(with_names("the distance from Delhi", "How far is it from Delhi to Munich?"), "the distance from Delhi Munich");
+        assert_eq!(with_names("What is the distance?", "How far is it from Delhi to Munich?"), "What is the distance Delhi Munich");
+        assert_eq!(with_names("the distance from Delhi", "How far is it from Delhi to Munich?"), "the distance from Delhi");
+        assert_eq!(with_names("the distance", "How far is it?"), "the distance");
     }
 }

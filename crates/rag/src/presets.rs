@@ -185,9 +185,9 @@ fn self_rag<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileErro
 
 /// After grading documents: is there something to write from, and if not, may another round begin?
 fn decide_to_generate(state: &RagState, budget: &Budget) -> &'static str {
-    // A later round that found nothing of use would only be answered as the round before was.
-    let fresh = *state.newly_useful > 0;
-    if fresh {
+    // A later round that found nothing of use would only be answered as the round before was; and while a rule lacks its
+    // quantity, whatever is written can only guess.
+    if *state.newly_useful > 0 && !(*state.lacks_quantity && budget.has_round()) {
         "generate"
     } else if budget.has_round() {
         "transform_query"

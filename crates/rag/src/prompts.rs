@@ -38,16 +38,20 @@ fn begin(passages: &[&Passage], notes: &[Note], task: &str) -> Prompt {
 
 /// Asks for an answer. `faults` are statements of an earlier answer that were not supported.
 pub(crate) fn answer(question: &str, passages: &[&Passage], notes: &[Note], faults: &[String]) -> Prompt {
-    let mut task = format!(
-        "Answer the question from the passages and notes above, in one to three full sentences. Begin with the answer itself. If they do not contain the answer, write only: {REFUSAL}\n"
-    );
+    let mut task = String::from("Answer the question in one to three full sentences. Begin with the answer itself.");
+    if notes.is_empty() {
+        let _ = write!(task, " Use the passages above alone. If they do not contain the answer, write only: {REFUSAL}");
+    } else {
+        // A note is right and speaks to this question, so that refusing is no choice to offer.
+        task.push_str(" The computed notes above decide it: say what they come to, and from which facts.");
+    }
     if !faults.is_empty() {
-        task.push_str("An earlier answer was wrong in this; do not repeat it:\n");
+        task.push_str("\nAn earlier answer was wrong in this; do not repeat it:");
         for fault in faults {
-            let _ = writeln!(task, "- {fault}");
+            let _ = write!(task, "\n- {fault}");
         }
     }
-    let _ = write!(task, "\nQuestion: {question}");
+    let _ = write!(task, "\n\nQuestion: {question}");
     begin(passages, notes, &task)
 }
 
@@ -103,6 +107,19 @@ Now the same for the passages above.\n",
     }
     let _ = write!(task, "Question: {question}");
     task
+}
+
+/// How a hypothesis begins.
+pub(crate) const UNKNOWN: &str = "Unknown: ";
+
+/// A rule raises two questions beside the quantity it needs: when does it hold, …
+pub(crate) fn conditions_query(question: &str) -> String {
+    format!("Which conditions apply? {question}")
+}
+
+/// … and for whom? `rule` is the title of the passage that states it.
+pub(crate) fn coverage_query(rule: &str) -> String {
+    format!("Who and what is covered, and who is not? {rule}")
 }
 
 /// Asks whether a message needs the documents; the reply is chosen between the two words.

@@ -29,10 +29,10 @@ impl Default for Settings {
         Self {
             passages: 5,
             useful_passages: 10,
-            relevance: 0.5,
+            relevance: 0.12,
             support: 0.6,
             usefulness: 0.5,
-            new_queries: 3,
+            new_queries: 4,
             rewrites: 1,
             answer_tokens: 200,
         }

@@ -12,7 +12,7 @@ const STOP_WORDS: &[&str] = &[
     "has", "have", "he", "her", "here", "his", "how", "i", "if", "in", "into", "is", "it", "its", "many", "may", "me", "more",
     "most", "much", "my", "no", "not", "of", "on", "one", "or", "other", "our", "out", "over", "passage", "passages", "she",
     "should", "so", "some", "such", "than", "that", "the", "their", "them", "then", "there", "therefore", "these", "they",
-    "this", "those", "to", "under", "up", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom",
+    "this", "those", "to", "under", "up", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom",
     "whose", "why", "will", "with", "would", "you", "your",
 ];
 
@@ -31,6 +31,15 @@ pub(crate) fn normal_form(query: &str) -> String {
     content_words(query).into_iter().collect::<Vec<_>>().join(" ")
 }
 
+/// True if a message may be no more than a greeting or thanks: it has no content word beyond those of courtesy.
+pub(crate) fn may_be_small_talk(message: &str) -> bool {
+    const COURTESY: [&str; 24] = [
+        "afternoon", "bye", "cheer", "day", "even", "friend", "glad", "goodby", "good", "great", "hello", "hey", "hi", "meet",
+        "morn", "nice", "night", "ok", "okay", "pleas", "thank", "today", "welcom", "well",
+    ];
+    content_words(message).iter().all(|word| COURTESY.contains(&word.as_str()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +53,15 @@ mod tests {
     fn m16_small_words_and_order_make_no_new_query() {
         assert_eq!(normal_form("What is the distance between Delhi and Munich?"), normal_form("Distance from Munich to Delhi"));
         assert_ne!(normal_form("distance Delhi Munich"), normal_form("distance Delhi Rome"));
+    }
+
+    #[test]
+    fn m10_only_courtesy_may_be_small_talk() {
+        for message in ["Hello!", "Thank you very much", "Good morning, how are you today?", "Nice to meet you"] {
+            assert!(may_be_small_talk(message), "{message}");
+        }
+        for message in ["How to cook a bagel?", "Who discovered Titan?", "600 EUR?"] {
+            assert!(!may_be_small_talk(message), "{message}");
+        }
     }
 }

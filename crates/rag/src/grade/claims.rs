@@ -56,8 +56,9 @@ pub fn ground(
             continue;
         }
         let words = content_words(text);
-        let (mut citations, covered) = cite(text, &words, &evidence, &rarity, notes, passages);
-        let coverage = coverage(&words, &covered, &asked, &rarity);
+        let weigh = |word: &String| weight(word, &rarity) * if asked.contains(word) { 0.5 } else { 1.0 };
+        let (mut citations, covered) = cite(text, &words, &evidence, &weigh, notes, passages);
+        let coverage = coverage(&words, &covered, &asked, &weigh);
         let discrepancies = check_claim(text, question, &texts, notes);
         let confidence = if discrepancies.is_empty() {
             sigmoid(7.0 * (coverage - 0.55) + opinion.map_or(0.0, |p| 0.6 * log_odds(p)))
@@ -118,7 +119,7 @@ fn cite(
     claim: &str,
     words: &BTreeSet<String>,
     evidence: &[Sentence<'_>],
-    rarity: &HashMap<String, f32>,
+    weigh: &dyn Fn(&String) -> f32,
     notes: &[Note],
     passages: &[&Passage],
 ) -> (Vec<Citation>, BTreeSet<String>) {
@@ -140,14 +141,15 @@ fn cite(
     let base = citations.len();
     while citations.len() < base.max(1) + MOST_CITATIONS - 1 {
         let gain = |sentence: &Sentence<'_>| -> f32 {
-            sentence.words.intersection(words).filter(|word| !covered.contains(*word)).map(|word| weight(word, rarity)).sum()
+            sentence.words.intersection(words).filter(|word| !covered.contains(*word)).map(weigh).sum()
         };
         let best = evidence
             .iter()
             .map(|sentence| (gain(sentence), sentence))
             .reduce(|best, next| if next.0 > best.0 { next } else { best });
         let Some((gain, sentence)) = best else { break };
-        let least = if citations.is_empty() { 0.0 } else { 0.15 * words.iter().map(|word| weight(word, rarity)).sum::<f32>() };
+        // A further sentence must carry a good part of what is said, or it would only be about the same thing.
+        let least = if citations.is_empty() { 0.0 } else { 0.25 * words.iter().map(weigh).sum::<f32>() };
         if gain <= least {
             break;
         }
@@ -196,16 +198,15 @@ fn coverage(
     words: &BTreeSet<String>,
     covered: &BTreeSet<String>,
     asked: &BTreeSet<String>,
-    rarity: &HashMap<String, f32>,
+    weigh: &dyn Fn(&String) -> f32,
 ) -> f32 {
-    let weight = |word: &String| weight(word, rarity) * if asked.contains(word) { 0.5 } else { 1.0 };
-    let total: f32 = words.iter().map(weight).sum();
+    let total: f32 = words.iter().map(weigh).sum();
     if total <= 0.0 {
         // Nothing but small words ("Yes."): the quantities and the generator decide.
         return 0.5;
     }
     let half_known = |word: &String| if covered.contains(word) { 1.0 } else if asked.contains(word) { 0.5 } else { 0.0 };
-    words.iter().map(|word| weight(word) * half_known(word)).sum::<f32>() / total
+    words.iter().map(|word| weigh(word) * half_known(word)).sum::<f32>() / total
 }
 
 #[cfg(test)]
