@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorite_core::{Answer, Budget, BudgetLimits, Generator, RetrieveError, Reranker, Retriever, Passage};
-use anchorite_graph::{Event, FolderCheckpointer, RunOptions, ThreadId};
+use anchorite_core::{Answer, Budget, BudgetLimits, Generator, Passage, Reranker, RetrieveError, Retriever};
+use anchorite_graph::{Checkpoint, Checkpointer, Event, FolderCheckpointer, RunOptions, ThreadId};
 use anchorite_rag::{Parts, RagState, Settings, Strategy, build, conclude};
 use anchorite_store::Mode;
 
@@ -12,6 +12,9 @@ use crate::{Engine, Error};
 
 /// Passages that the cross-encoder reads for each query of the loop: few are kept, and there are several queries.
 const RERANKED: usize = 20;
+
+/// Folder of a knowledge base that keeps the checkpoints of its threads.
+const THREADS: &str = "threads";
 
 /// How to ask.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +25,8 @@ pub struct AskOptions {
     pub budget: BudgetLimits,
     /// Keeps checkpoints under this name inside the knowledge base.
     pub thread: Option<String>,
+    /// Goes on with the unfinished run of `thread`, whose question it was, instead of beginning anew.
+    pub resume: bool,
     /// Answers in sentences of the documents even where a generator is there.
     pub no_generator: bool,
 }
@@ -55,6 +60,14 @@ pub enum Progress {
 }
 
 impl Engine {
+    /// The states of a thread, oldest first: what was known after each node of each question asked in it.
+    ///
+    /// # Errors
+    /// If the name can't be used or a checkpoint can't be read.
+    pub fn thread(&self, kb: &Path, thread: &str) -> Result<Vec<Checkpoint>, Error> {
+        Ok(FolderCheckpointer::new(kb.join(THREADS)).history(&ThreadId::new(thread)?)?)
+    }
+
     /// Answers `question` from the knowledge base `kb`. Finding no answer is an answer: see [`Answer::status`].
     ///
     /// # Errors
@@ -66,7 +79,9 @@ impl Engine {
         options: &AskOptions,
         on_progress: &mut dyn FnMut(&Progress),
     ) -> Result<Answer, Error> {
-        self.check_question("question", question)?;
+        if !options.resume {
+            self.check_question("question", question)?;
+        }
         let thread = options.thread.as_deref().map(ThreadId::new).transpose()?;
         let retriever = self.retriever(kb, Mode::Hybrid, true, RERANKED)?;
         let reranker = self.models.reranker()?;
@@ -80,10 +95,7 @@ impl Engine {
             settings: &self.settings,
         };
         let graph = build(options.strategy, &parts)?;
-        let checkpointer = match &thread {
-            Some(_) => Some(FolderCheckpointer::new(kb.join("threads"))),
-            None => None,
-        };
+        let checkpointer = thread.as_ref().map(|_| FolderCheckpointer::new(kb.join(THREADS)));
         let mut tell = |event: &Event<'_, RagState>| {
             if let Some(progress) = progress(event) {
                 on_progress(&progress);
@@ -93,7 +105,11 @@ impl Engine {
         if let (Some(checkpointer), Some(thread)) = (&checkpointer, &thread) {
             run_options = run_options.checkpoints(checkpointer, thread);
         }
-        let run = graph.run(RagState::new(question), run_options)?;
+        let run = if options.resume {
+            graph.resume(run_options)?
+        } else {
+            graph.run(RagState::new(question), run_options)?
+        };
         Ok(conclude(&parts, &run, &budget)?.took(budget.elapsed()))
     }
 }
@@ -101,7 +117,9 @@ impl Engine {
 fn progress(event: &Event<'_, RagState>) -> Option<Progress> {
     match event {
         Event::NodeStarted { node, .. } => Some(Progress::Started { node: (*node).to_owned() }),
-        Event::Progress { node, text, .. } => Some(Progress::Text { node: (*node).to_owned(), text: (*text).to_owned() }),
+        Event::Progress { node, text, .. } => {
+            Some(Progress::Text { node: (*node).to_owned(), text: (*text).to_owned() })
+        }
         Event::NodeFinished { node, decision, note, elapsed, .. } => Some(Progress::Finished {
             node: (*node).to_owned(),
             decision: decision.map(str::to_owned),

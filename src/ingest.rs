@@ -257,10 +257,7 @@ impl Intake<'_> {
 
     fn embed(&self, pairs: &[(&Document, &Chunk)]) -> Result<Vec<Embedding>, InferenceError> {
         // A chunk is embedded with its title, as rerankers and generators read it.
-        let texts: Vec<String> = pairs
-            .iter()
-            .map(|(document, chunk)| titled(&document.title, &chunk.text))
-            .collect();
+        let texts: Vec<String> = pairs.iter().map(|(document, chunk)| titled(&document.title, &chunk.text)).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         self.embedder.embed(Role::Document, &texts)
     }

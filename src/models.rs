@@ -106,9 +106,8 @@ impl Models {
     /// # Errors
     /// If it can't be found or loaded.
     pub fn embedder(&self) -> Result<Arc<BiEncoder>, Error> {
-        self.embedder.get_or_open(|| {
-            self.open(ModelRole::Embedder, |folder| BiEncoder::open(folder, self.options.device))
-        })
+        self.embedder
+            .get_or_open(|| self.open(ModelRole::Embedder, |folder| BiEncoder::open(folder, self.options.device)))
     }
 
     /// The cross-encoder; `None` if there is none, which makes the service smaller (M43).
@@ -116,9 +115,11 @@ impl Models {
     /// # Errors
     /// If there is one and it can't be loaded.
     pub fn reranker(&self) -> Result<Option<Arc<CrossEncoder>>, Error> {
-        optional(self.reranker.get_or_open(|| {
-            self.open(ModelRole::Reranker, |folder| CrossEncoder::open(folder, self.options.device))
-        }))
+        optional(
+            self.reranker.get_or_open(|| {
+                self.open(ModelRole::Reranker, |folder| CrossEncoder::open(folder, self.options.device))
+            }),
+        )
     }
 
     /// The generator; `None` if there is none or it does not fit into memory, which makes the service smaller (M43).
@@ -159,7 +160,10 @@ impl Models {
             lines.push("no reranker: results are ordered by fusion alone and graded by similarity (run `cargo xtask setup` to add one)".to_owned());
         }
         if lacks(ModelRole::Generator) {
-            lines.push("no generator: answers are sentences taken from the documents (run `cargo xtask setup` to add one)".to_owned());
+            lines.push(
+                "no generator: answers are sentences taken from the documents (run `cargo xtask setup` to add one)"
+                    .to_owned(),
+            );
         }
         lines
     }

@@ -88,12 +88,7 @@ impl Retriever for KnowledgeRetriever {
 }
 
 /// Orders the first `depth` of `passages` by cross-encoder; what follows keeps its place behind them.
-fn rerank(
-    reranker: &dyn Reranker,
-    query: &str,
-    passages: &mut [Passage],
-    depth: usize,
-) -> Result<(), RetrieveError> {
+fn rerank(reranker: &dyn Reranker, query: &str, passages: &mut [Passage], depth: usize) -> Result<(), RetrieveError> {
     let depth = passages.len().min(depth);
     let head = &mut passages[..depth];
     let texts: Vec<String> = head.iter().map(Passage::full_text).collect();
@@ -145,7 +140,12 @@ impl Engine {
             return Err(Error::EmptyInput { what });
         }
         let length = text.chars().count() as u64;
-        LimitExceeded::check(|| format!("the length of the {what}"), "question_chars", length, self.limits.question_chars as u64)?;
+        LimitExceeded::check(
+            || format!("the length of the {what}"),
+            "question_chars",
+            length,
+            self.limits.question_chars as u64,
+        )?;
         Ok(())
     }
 }

@@ -120,6 +120,7 @@ pub(crate) struct Search {
 #[derive(Debug, Args)]
 pub(crate) struct Ask {
     /// The question
+    #[arg(required_unless_present = "resume", default_value = "", hide_default_value = true)]
     pub(crate) question: String,
     #[command(flatten)]
     pub(crate) place: KnowledgeBase,
@@ -129,6 +130,9 @@ pub(crate) struct Ask {
     /// Keep checkpoints under this name
     #[arg(long, value_name = "ID")]
     pub(crate) thread: Option<String>,
+    /// Go on with the unfinished question of the thread
+    #[arg(long, requires = "thread")]
+    pub(crate) resume: bool,
     /// Most rounds of retrieval
     #[arg(long, default_value_t = 4, value_name = "N")]
     pub(crate) max_rounds: u64,
@@ -223,6 +227,13 @@ pub(crate) enum KbAction {
         /// Sources or numbers
         #[arg(required = true, value_name = "DOCUMENT")]
         documents: Vec<String>,
+        #[command(flatten)]
+        place: KnowledgeBase,
+    },
+    /// What was known after each node of the questions asked with --thread
+    Thread {
+        /// Name of the thread
+        thread: String,
         #[command(flatten)]
         place: KnowledgeBase,
     },

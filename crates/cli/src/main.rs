@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<Found> {
     let (options, threads) = settings::resolve(&arguments.global)?;
-    anchorite::set_threads(threads);
+    set_threads(threads);
     let output = Output { json: arguments.global.json, quiet: arguments.global.quiet };
     let engine = Engine::new(options);
     match &arguments.command {
@@ -62,16 +62,30 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Embed(arguments) => commands::encode::embed(&engine, arguments, &output),
         Command::Rerank(arguments) => commands::encode::rerank(&engine, arguments, &output),
         Command::Generate(arguments) => commands::generate::run(&engine, arguments, &output),
-        Command::Kb(arguments) => commands::kb::run(&arguments.action, &output),
+        Command::Kb(arguments) => commands::kb::run(&engine, &arguments.action, &output),
         Command::Models(arguments) => commands::models::run(&engine, &arguments.action, &output),
         Command::Graph(arguments) => commands::graph::run(arguments, &output),
         Command::Doctor => commands::doctor::run(&engine, &output),
     }
 }
 
+/// Sizes every pool of threads: ours, and those of candle, which reads its own from the environment.
+#[allow(unsafe_code, reason = "candle takes the number of threads from the environment alone")]
+fn set_threads(threads: Option<usize>) {
+    if let Some(threads) = threads {
+        for name in ["RAYON_NUM_THREADS", "CANDLE_NUM_THREADS"] {
+            // SAFETY: the program has not started a thread yet, so nobody can read the environment meanwhile.
+            unsafe { std::env::set_var(name, threads.max(1).to_string()) };
+        }
+    }
+    anchorite::set_threads(threads);
+}
+
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-            || cause.downcast_ref::<serde_json::Error>().is_some_and(|e| e.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe))
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|e| e.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe))
     })
 }

@@ -50,8 +50,11 @@ impl Output {
 
     /// A bar on a terminal, nothing elsewhere.
     pub(crate) fn bar(&self, total: u64, template: &str) -> ProgressBar {
-        let target =
-            if self.quiet || !io::stderr().is_terminal() { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let target = if self.quiet || !io::stderr().is_terminal() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
         let bar = ProgressBar::with_draw_target(Some(total), target);
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));

@@ -4,8 +4,8 @@ use anchorite_core::{Citation, Claim, InferenceError, Passage, Verdict, titled};
 use anchorite_text::sentences;
 
 use crate::Parts;
-use crate::prompts;
 use crate::grade::sigmoid;
+use crate::prompts;
 use crate::quantities::Note;
 use crate::words::content_words;
 
@@ -94,13 +94,13 @@ pub(crate) fn conditions(
     }
     let place = |found: &Candidate<'_>| others.iter().position(|passage| passage.chunk == found.passage.chunk);
     chosen.sort_by_key(|found| (place(found), found.start));
-    Ok(chosen.into_iter().map(as_claim).collect())
+    Ok(chosen.iter().map(as_claim).collect())
 }
 
 /// Least logit of a sentence that is given as a condition.
 const LEAST_CONDITION: f32 = -3.0;
 
-fn as_claim(found: Candidate<'_>) -> Claim {
+fn as_claim(found: &Candidate<'_>) -> Claim {
     Claim {
         text: found.text.trim_start_matches(['-', '*', ' ']).to_owned(),
         verdict: Verdict::Supported,

@@ -6,14 +6,14 @@ use std::ops::ControlFlow;
 use anchorite_core::{GenerateOptions, Passage, Verdict};
 use anchorite_graph::{NodeContext, NodeError};
 
+use crate::Parts;
 use crate::extract::extractive_answer;
 use crate::grade::{ground, relevance, usefulness};
 use crate::parts::fit;
 use crate::prompts;
-use crate::quantities::{Note, Undetermined, notes, undetermined};
+use crate::quantities::{Note, notes, undetermined};
 use crate::state::{Draft, RagState, RagUpdate, Useful};
-use crate::words::{may_be_small_talk, normal_form};
-use crate::Parts;
+use crate::words::{content_words, may_be_small_talk, normal_form};
 
 type Update = Result<RagUpdate, NodeError>;
 
@@ -106,12 +106,8 @@ pub(crate) fn grade_documents(parts: &Parts<'_>, state: &RagState, context: &Nod
     });
     useful.truncate(parts.settings.useful_passages.saturating_sub(state.useful_documents.len()));
     context.note(&format!("{} of {} passages are useful", useful.len(), state.new_documents.len()));
-    let known = state.useful_documents.iter().chain(&useful).map(|found| found.passage.full_text());
-    let texts: Vec<String> = known.collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     Ok(RagUpdate {
         newly_useful: Some(useful.len()),
-        lacks_quantity: Some(!not_asked(state, undetermined(&state.question, &texts)).is_empty()),
         useful_documents: useful,
         rewrites: Some(0),
         ..RagUpdate::default()
@@ -126,7 +122,11 @@ pub(crate) fn keep_documents(parts: &Parts<'_>, state: &RagState, context: &Node
         .new_documents
         .iter()
         .zip(grades)
-        .map(|(passage, (probability, query))| Useful { passage: passage.clone(), probability, query: queries[query].to_owned() })
+        .map(|(passage, (probability, query))| Useful {
+            passage: passage.clone(),
+            probability,
+            query: queries[query].to_owned(),
+        })
         .collect();
     context.note(&format!("{} passages", useful.len()));
     Ok(RagUpdate { newly_useful: Some(useful.len()), useful_documents: useful, ..RagUpdate::default() })
@@ -150,7 +150,12 @@ pub(crate) fn generate(parts: &Parts<'_>, state: &RagState, context: &NodeContex
                 context.progress(piece);
                 ControlFlow::Continue(())
             })?;
-            context.note(&format!("{} tokens read, {} kept, {} written", written.prompt_tokens, written.cached_tokens, written.tokens.len()));
+            context.note(&format!(
+                "{} tokens read, {} kept, {} written",
+                written.prompt_tokens,
+                written.cached_tokens,
+                written.tokens.len()
+            ));
             tidy(&written.text)
         }
         None => extractive_answer(parts, &state.question, &passages, &computed)?,
@@ -190,8 +195,7 @@ pub(crate) fn grade_generation(parts: &Parts<'_>, state: &RagState, context: &No
         !grounding.claims.is_empty() && grounding.claims.iter().all(|claim| claim.verdict == Verdict::Supported);
     draft.claims = grounding.claims;
     draft.faults = grounding.faults;
-    draft.usefulness =
-        usefulness(parts, &state.question, &draft.text, &passages, &draft.notes, context.budget())?;
+    draft.usefulness = usefulness(parts, &state.question, &draft.text, &passages, &draft.notes, context.budget())?;
     draft.useful = draft.usefulness >= parts.settings.usefulness;
     if !draft.useful {
         draft.faults.push("the answer does not give what is asked for".to_owned());
@@ -205,9 +209,7 @@ pub(crate) fn grade_generation(parts: &Parts<'_>, state: &RagState, context: &No
 /// alike. Code names what a rule lacks; where it finds nothing, the generator says what it misses.
 pub(crate) fn hypothesis(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
     let evidence = suggestive(state);
-    let texts: Vec<String> = evidence.iter().map(|passage| passage.full_text()).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut unknown: Vec<String> = not_asked(state, undetermined(&state.question, &texts)).iter().map(lacking).collect();
+    let mut unknown: Vec<String> = lacking(state).into_iter().map(|missing| missing.query).collect();
     unknown.dedup();
     if let Some(generator) = parts.generator.filter(|_| unknown.is_empty()) {
         let passages = fit(&evidence, context_room(parts), generator);
@@ -215,7 +217,7 @@ pub(crate) fn hypothesis(parts: &Parts<'_>, state: &RagState, context: &NodeCont
         let options = GenerateOptions::greedy(40).stop_at("\n");
         let written = generator.generate(&prompt, &options, context.budget(), &mut |_| ControlFlow::Continue(()))?;
         let line = written.text.trim().trim_end_matches('.').to_owned();
-        if !line.is_empty() {
+        if !line.is_empty() && is_grounded(&line, &state.question, &evidence) {
             unknown.push(line);
         }
     }
@@ -229,14 +231,12 @@ pub(crate) fn hypothesis(parts: &Parts<'_>, state: &RagState, context: &NodeCont
 /// nothing is asked twice.
 pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
     let evidence = suggestive(state);
-    let texts: Vec<String> = evidence.iter().map(|passage| passage.full_text()).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     // What code found missing comes first: it is right, where the generator guesses. A rule raises two more questions.
-    let missing = not_asked(state, undetermined(&state.question, &texts));
-    let mut candidates: Vec<String> = missing.iter().map(lacking).collect();
-    if let Some(rule) = missing.first() {
+    let missing = lacking(state);
+    let mut candidates: Vec<String> = missing.iter().map(|missing| missing.query.clone()).collect();
+    if let Some(Lacking { rule_title, .. }) = missing.first() {
         candidates.push(prompts::conditions_query(&state.question));
-        candidates.push(prompts::coverage_query(&evidence[rule.passage].title));
+        candidates.push(prompts::coverage_query(rule_title));
     }
     let guess = state.hypothesis.rsplit("; ").next().unwrap_or_default().trim_start_matches(prompts::UNKNOWN);
     if let Some(generator) = parts.generator.filter(|_| missing.is_empty()) {
@@ -247,6 +247,9 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
         candidates.push(with_names(written.text.trim(), &state.question));
     }
     candidates.push(with_names(guess, &state.question));
+    candidates.retain(|candidate| is_grounded(candidate, &state.question, &evidence));
+    // Without a generator, and where it drifts: the question again, in the words of the passage that comes nearest to it.
+    candidates.extend(evidence.first().map(|nearest| prompts::feedback_query(&state.question, &nearest.title)));
     let mut asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
     let mut new = Vec::new();
     for candidate in candidates {
@@ -261,18 +264,31 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
     Ok(RagUpdate { new_queries: Some(new), ..RagUpdate::default() })
 }
 
-/// What code found missing and nobody has looked for yet.
-fn not_asked(state: &RagState, missing: Vec<Undetermined>) -> Vec<Undetermined> {
-    let asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
-    missing.into_iter().filter(|missing| !asked.contains(&normal_form(&lacking(missing)))).collect()
+/// A quantity without which a rule can't be applied.
+pub(crate) struct Lacking {
+    /// A search phrase for it.
+    query: String,
+    /// Title of the passage that states the rule.
+    rule_title: String,
 }
 
-/// What a rule lacks, as a search phrase.
-fn lacking(missing: &Undetermined) -> String {
-    match &missing.about {
-        Some(about) => format!("the {} for {about}", missing.what),
-        None => format!("the {}", missing.what),
-    }
+/// What the rules among the useful passages lack, and nobody has looked for yet.
+pub(crate) fn lacking(state: &RagState) -> Vec<Lacking> {
+    let evidence = state.evidence();
+    let texts: Vec<String> = evidence.iter().map(|passage| passage.full_text()).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
+    undetermined(&state.question, &texts)
+        .into_iter()
+        .map(|missing| Lacking {
+            query: match &missing.about {
+                Some(about) => format!("the {} for {about}", missing.what),
+                None => format!("the {}", missing.what),
+            },
+            rule_title: evidence[missing.passage].title.clone(),
+        })
+        .filter(|missing| !asked.contains(&normal_form(&missing.query)))
+        .collect()
 }
 
 /// The passages that an answer is written from, as many as the generator can read, and what code computes from them.
@@ -306,6 +322,15 @@ fn suggestive(state: &RagState) -> Vec<&Passage> {
     passages
 }
 
+/// True if most content words of a query stand in the question or in the passages. Small models copy words of the examples
+/// they are shown, and a query made of those leads nowhere.
+fn is_grounded(query: &str, question: &str, passages: &[&Passage]) -> bool {
+    let mut known = content_words(question);
+    known.extend(passages.iter().flat_map(|passage| content_words(&passage.full_text())));
+    let words = content_words(query);
+    2 * words.intersection(&known).count() > words.len()
+}
+
 /// A search phrase with the names of the question, if it has no name of its own: without one it would find what is of
 /// the same kind and about something else.
 fn with_names(phrase: &str, question: &str) -> String {
@@ -313,6 +338,7 @@ fn with_names(phrase: &str, question: &str) -> String {
         text.split(|c: char| !c.is_alphanumeric() && c != '-')
             .skip(1)
             .filter(|word| word.chars().next().is_some_and(char::is_uppercase) && word.chars().count() > 1)
+            .filter(|word| !content_words(word).is_empty())
             .map(str::to_owned)
             .collect()
     };
@@ -336,8 +362,14 @@ mod tests {
 
     #[test]
     fn a_search_phrase_gets_the_names_it_lacks() {
-        assert_eq!(with_names("What is the distance?", "How far is it from Delhi to Munich?"), "What is the distance Delhi Munich");
-        assert_eq!(with_names("the distance from Delhi", "How far is it from Delhi to Munich?"), "the distance from Delhi");
+        assert_eq!(
+            with_names("What is the distance?", "How far is it from Delhi to Munich?"),
+            "What is the distance Delhi Munich"
+        );
+        assert_eq!(
+            with_names("the distance from Delhi", "How far is it from Delhi to Munich?"),
+            "the distance from Delhi"
+        );
         assert_eq!(with_names("the distance", "How far is it?"), "the distance");
     }
 }

@@ -7,9 +7,9 @@ use anchorite_core::Budget;
 use anchorite_graph::{CompileError, END, Graph, Guard, START};
 use thiserror::Error;
 
+use crate::Parts;
 use crate::nodes;
 use crate::state::RagState;
-use crate::Parts;
 
 /// Which graph answers a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,17 +106,21 @@ fn multi_agent<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileE
         .node(node::TRANSFORM, move |state, context| nodes::transform_query(parts, state, context))
         .edge(START, node::RETRIEVE)
         .edge(node::RETRIEVE, node::GRADE)
-        .branch(node::GRADE, decide_to_generate, &[
-            ("generate", node::GENERATE),
-            ("transform_query", node::HYPOTHESIS),
-            ("give up", END),
-        ])
+        .branch(
+            node::GRADE,
+            decide_to_generate,
+            &[("generate", node::GENERATE), ("transform_query", node::HYPOTHESIS), ("give up", END)],
+        )
         .edge(node::GENERATE, node::CHECK)
         .branch(
             node::CHECK,
             |state, budget| match verdict(state) {
                 verdict @ ("not supported" | "not useful") if !budget.has_round() => {
-                    if verdict == "not supported" { "not supported, no round left" } else { "not useful, no round left" }
+                    if verdict == "not supported" {
+                        "not supported, no round left"
+                    } else {
+                        "not useful, no round left"
+                    }
                 }
                 verdict => verdict,
             },
@@ -154,11 +158,11 @@ fn self_rag<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileErro
         )
         .edge(node::REPLY, END)
         .edge(node::RETRIEVE, node::GRADE)
-        .branch(node::GRADE, decide_to_generate, &[
-            ("generate", node::GENERATE),
-            ("transform_query", node::HYPOTHESIS),
-            ("give up", END),
-        ])
+        .branch(
+            node::GRADE,
+            decide_to_generate,
+            &[("generate", node::GENERATE), ("transform_query", node::HYPOTHESIS), ("give up", END)],
+        )
         .edge(node::GENERATE, node::CHECK)
         .branch(
             node::CHECK,
@@ -187,7 +191,7 @@ fn self_rag<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileErro
 fn decide_to_generate(state: &RagState, budget: &Budget) -> &'static str {
     // A later round that found nothing of use would only be answered as the round before was; and while a rule lacks its
     // quantity, whatever is written can only guess.
-    if *state.newly_useful > 0 && !(*state.lacks_quantity && budget.has_round()) {
+    if *state.newly_useful > 0 && (nodes::lacking(state).is_empty() || !budget.has_round()) {
         "generate"
     } else if budget.has_round() {
         "transform_query"

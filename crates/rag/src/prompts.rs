@@ -122,10 +122,18 @@ pub(crate) fn coverage_query(rule: &str) -> String {
     format!("Who and what is covered, and who is not? {rule}")
 }
 
+/// What is asked, beside the title of the nearest passage: feedback of the search into the query (after Rocchio 1971).
+pub(crate) fn feedback_query(question: &str, title: &str) -> String {
+    let asked = question.trim_end().split_inclusive(['.', '!', '?']).next_back().unwrap_or(question).trim();
+    format!("{title}: {asked}")
+}
+
 /// Asks whether a message needs the documents; the reply is chosen between the two words.
 pub(crate) fn needs_documents(question: &str) -> Prompt {
     Prompt::new()
-        .system("Decide whether a message asks for information (facts) or is only small talk (chat). Reply with one word.")
+        .system(
+            "Decide whether a message asks for information (facts) or is only small talk (chat). Reply with one word.",
+        )
         .user("Hello, how are you?")
         .assistant("chat")
         .user("How many moons does Mars have?")
@@ -205,7 +213,8 @@ mod tests {
         };
         let one = answer("q?", &[&passage], &[], &[]);
         let two = supported("q?", "a", &[&passage], &[]);
-        let common = one.messages[1].content.bytes().zip(two.messages[1].content.bytes()).take_while(|(a, b)| a == b).count();
+        let common =
+            one.messages[1].content.bytes().zip(two.messages[1].content.bytes()).take_while(|(a, b)| a == b).count();
         assert!(common > 400, "only {common} bytes in common");
     }
 }

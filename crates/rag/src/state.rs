@@ -63,8 +63,6 @@ state! {
         useful_documents: Append<Useful>,
         /// Useful passages found in the last round.
         newly_useful: Overwrite<usize>,
-        /// A rule among the useful passages lacks a quantity that nobody has looked for yet: no answer can be right.
-        lacks_quantity: Overwrite<bool>,
         /// New queries, one list a round.
         new_queries: AppendBatch<String>,
         /// What the passages suggest, and what is still unknown.

@@ -7,19 +7,120 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Words that carry no content of their own.
 const STOP_WORDS: &[&str] = &[
-    "a", "about", "according", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "based", "be", "been",
-    "before", "being", "between", "both", "but", "by", "can", "could", "did", "do", "does", "each", "for", "from", "had",
-    "has", "have", "he", "her", "here", "his", "how", "i", "if", "in", "into", "is", "it", "its", "many", "may", "me", "more",
-    "most", "much", "my", "no", "not", "of", "on", "one", "or", "other", "our", "out", "over", "passage", "passages", "she",
-    "should", "so", "some", "such", "than", "that", "the", "their", "them", "then", "there", "therefore", "these", "they",
-    "this", "those", "to", "under", "up", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom",
-    "whose", "why", "will", "with", "would", "you", "your",
+    "a",
+    "about",
+    "according",
+    "after",
+    "all",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "are",
+    "as",
+    "at",
+    "based",
+    "be",
+    "been",
+    "before",
+    "being",
+    "between",
+    "both",
+    "but",
+    "by",
+    "can",
+    "could",
+    "did",
+    "do",
+    "does",
+    "each",
+    "for",
+    "from",
+    "had",
+    "has",
+    "have",
+    "he",
+    "her",
+    "here",
+    "his",
+    "how",
+    "i",
+    "if",
+    "in",
+    "into",
+    "is",
+    "it",
+    "its",
+    "many",
+    "may",
+    "me",
+    "more",
+    "most",
+    "much",
+    "my",
+    "no",
+    "not",
+    "of",
+    "on",
+    "one",
+    "or",
+    "other",
+    "our",
+    "out",
+    "over",
+    "passage",
+    "passages",
+    "she",
+    "should",
+    "so",
+    "some",
+    "such",
+    "than",
+    "that",
+    "the",
+    "their",
+    "them",
+    "then",
+    "there",
+    "therefore",
+    "these",
+    "they",
+    "this",
+    "those",
+    "to",
+    "under",
+    "up",
+    "very",
+    "was",
+    "we",
+    "were",
+    "what",
+    "when",
+    "where",
+    "which",
+    "while",
+    "who",
+    "whom",
+    "whose",
+    "why",
+    "will",
+    "with",
+    "would",
+    "you",
+    "your",
 ];
 
-/// Stems (Porter 2001, English) of the content words of `text`, lower case.
+/// Stems (Porter 2001, English) of the content words of `text`, lower case. Numbers and symbols of units are left to those
+/// who compare quantities.
 pub(crate) fn content_words(text: &str) -> BTreeSet<String> {
     let stemmer = Stemmer::create(Algorithm::English);
+    let is_symbol = |word: &str| {
+        word.chars().any(char::is_numeric)
+            || (word.is_ascii() && word.len() < 3 && word.chars().any(char::is_lowercase))
+    };
     text.unicode_words()
+        .filter(|word| !is_symbol(word))
         .map(str::to_lowercase)
         .filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err())
         .map(|word| stemmer.stem(word.trim_end_matches("'s").trim_end_matches("’s")).into_owned())
@@ -34,8 +135,30 @@ pub(crate) fn normal_form(query: &str) -> String {
 /// True if a message may be no more than a greeting or thanks: it has no content word beyond those of courtesy.
 pub(crate) fn may_be_small_talk(message: &str) -> bool {
     const COURTESY: [&str; 24] = [
-        "afternoon", "bye", "cheer", "day", "even", "friend", "glad", "goodby", "good", "great", "hello", "hey", "hi", "meet",
-        "morn", "nice", "night", "ok", "okay", "pleas", "thank", "today", "welcom", "well",
+        "afternoon",
+        "bye",
+        "cheer",
+        "day",
+        "even",
+        "friend",
+        "glad",
+        "goodby",
+        "good",
+        "great",
+        "hello",
+        "hey",
+        "hi",
+        "meet",
+        "morn",
+        "nice",
+        "night",
+        "ok",
+        "okay",
+        "pleas",
+        "thank",
+        "today",
+        "welcom",
+        "well",
     ];
     content_words(message).iter().all(|word| COURTESY.contains(&word.as_str()))
 }
@@ -51,7 +174,10 @@ mod tests {
 
     #[test]
     fn m16_small_words_and_order_make_no_new_query() {
-        assert_eq!(normal_form("What is the distance between Delhi and Munich?"), normal_form("Distance from Munich to Delhi"));
+        assert_eq!(
+            normal_form("What is the distance between Delhi and Munich?"),
+            normal_form("Distance from Munich to Delhi")
+        );
         assert_ne!(normal_form("distance Delhi Munich"), normal_form("distance Delhi Rome"));
     }
 

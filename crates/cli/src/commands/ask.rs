@@ -36,7 +36,13 @@ pub(crate) fn run(engine: &Engine, arguments: &Ask, output: &Output) -> Result<F
         time: Some(Duration::from_secs(arguments.timeout)),
         ..BudgetLimits::default()
     };
-    let options = AskOptions { strategy, budget, thread: arguments.thread.clone(), no_generator: arguments.no_generator };
+    let options = AskOptions {
+        strategy,
+        budget,
+        thread: arguments.thread.clone(),
+        resume: arguments.resume,
+        no_generator: arguments.no_generator,
+    };
     let notices = engine.models().missing();
     for notice in &notices {
         output.remark(notice);
@@ -106,7 +112,12 @@ fn show(answer: &Answer, trace: bool, output: &Output) -> Result<()> {
     let spent = &answer.spent;
     output.line(format_args!(
         "\n{status}, confidence {:.2}, {} round(s), {} calls of the generator, {} tokens read, {} written, {:.1} s",
-        answer.confidence, answer.rounds, spent.generator_calls, spent.tokens_read, spent.tokens_written, answer.seconds
+        answer.confidence,
+        answer.rounds,
+        spent.generator_calls,
+        spent.tokens_read,
+        spent.tokens_written,
+        answer.seconds
     ))?;
     if let Some(cap) = answer.stopped_by {
         output.line(format_args!("stopped: {cap}"))?;

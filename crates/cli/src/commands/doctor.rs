@@ -31,7 +31,12 @@ pub(crate) fn run(engine: &Engine, output: &Output) -> Result<Found> {
         output.document(&serde_json::json!({ "healthy": healthy, "checks": checks }))?;
     } else {
         for check in &checks {
-            output.line(format_args!("{} {:<10} {}", if check.good { "ok " } else { "BAD" }, check.what, check.finding))?;
+            output.line(format_args!(
+                "{} {:<10} {}",
+                if check.good { "ok " } else { "BAD" },
+                check.what,
+                check.finding
+            ))?;
         }
     }
     Ok(if healthy { Found::Yes } else { Found::No })

@@ -31,7 +31,9 @@ fn lines(path: &Path) -> Result<Box<dyn Iterator<Item = Result<Line>>>> {
     };
     let parsed = reader.lines().enumerate().map(move |(index, line)| {
         let line = line.with_context(|| format!("{name}, line {}", index + 1))?;
-        parse(&line).map_err(|problem| anyhow!("{name}, line {}: {problem}", index + 1)).map(|parsed| parsed.filter(|line| !line.text.trim().is_empty()))
+        parse(&line)
+            .map_err(|problem| anyhow!("{name}, line {}: {problem}", index + 1))
+            .map(|parsed| parsed.filter(|line| !line.text.trim().is_empty()))
     });
     Ok(Box::new(parsed.filter_map(Result::transpose)))
 }

@@ -25,7 +25,9 @@ pub(crate) fn run(engine: &Engine, arguments: &Generate, output: &Output) -> Res
         bail!("the prompt is empty; write what the generator is to reply to");
     }
     let Some(generator) = engine.models().generator()? else {
-        bail!("there is no generator, or it does not fit into memory; run `cargo xtask setup`, choose `--profile tiny`, or point `--models DIR` to a folder that has one");
+        bail!(
+            "there is no generator, or it does not fit into memory; run `cargo xtask setup`, choose `--profile tiny`, or point `--models DIR` to a folder that has one"
+        );
     };
     let prompt = Prompt::new().system(&arguments.system).user(&arguments.prompt);
     let options = GenerateOptions {

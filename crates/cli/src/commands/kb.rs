@@ -1,5 +1,8 @@
 //! `anchorite kb`
 
+use std::path::Path;
+
+use anchorite::Engine;
 use anchorite::store::{Deletion, KnowledgeBase, Snapshot, StoredDocument};
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -9,7 +12,7 @@ use crate::Found;
 use crate::arguments::KbAction;
 use crate::output::Output;
 
-pub(crate) fn run(action: &KbAction, output: &Output) -> Result<Found> {
+pub(crate) fn run(engine: &Engine, action: &KbAction, output: &Output) -> Result<Found> {
     match action {
         KbAction::Stats { place } => stats(&KnowledgeBase::at(&place.kb).snapshot()?, output),
         KbAction::List { place, offset, limit } => {
@@ -17,7 +20,10 @@ pub(crate) fn run(action: &KbAction, output: &Output) -> Result<Found> {
         }
         KbAction::Show { document, place } => show(&KnowledgeBase::at(&place.kb).snapshot()?, document, output),
         KbAction::Delete { documents, place } => delete(&KnowledgeBase::at(&place.kb), documents, output),
-        KbAction::History { place, limit } => history(&KnowledgeBase::at(&place.kb).snapshot()?, *limit as usize, output),
+        KbAction::Thread { thread, place } => show_thread(engine, thread, &place.kb, output),
+        KbAction::History { place, limit } => {
+            history(&KnowledgeBase::at(&place.kb).snapshot()?, *limit as usize, output)
+        }
     }
 }
 
@@ -31,7 +37,10 @@ fn stats(snapshot: &Snapshot, output: &Output) -> Result<Found> {
         output.line(format_args!("text        {} bytes", stats.text_bytes))?;
         output.line(format_args!("database    {} bytes", stats.database_bytes))?;
         output.line(format_args!("generation  {}", stats.generation))?;
-        output.line(format_args!("bi-encoder  {}, {} dimensions ({})", stats.embedder.name, stats.dimensions, stats.embedder.sha256))?;
+        output.line(format_args!(
+            "bi-encoder  {}, {} dimensions ({})",
+            stats.embedder.name, stats.dimensions, stats.embedder.sha256
+        ))?;
         for cache in &stats.caches {
             output.line(format_args!(
                 "index       {}: generation {}, {} chunks, {} removed, {} newer",
@@ -87,7 +96,13 @@ fn show(snapshot: &Snapshot, name: &str, output: &Output) -> Result<Found> {
             output.line(format_args!("{key}  {}", excerpt(&value.to_string(), 200)))?;
         }
         for chunk in &chunks {
-            output.line(format_args!("chunk {} [{}..{}]: {}", chunk.chunk, chunk.start, chunk.end, excerpt(&chunk.text, 100)))?;
+            output.line(format_args!(
+                "chunk {} [{}..{}]: {}",
+                chunk.chunk,
+                chunk.start,
+                chunk.end,
+                excerpt(&chunk.text, 100)
+            ))?;
         }
         output.line(format_args!("\n{}", document.text))?;
     }
@@ -106,7 +121,9 @@ fn delete(place: &KnowledgeBase, names: &[String], output: &Output) -> Result<Fo
         } else {
             match find(&snapshot, name)? {
                 Some(document) => batch.delete_document(document.id)?,
-                None => bail!("there is no document {name:?}, and nothing was deleted; `anchorite kb list` shows what is there"),
+                None => bail!(
+                    "there is no document {name:?}, and nothing was deleted; `anchorite kb list` shows what is there"
+                ),
             }
         };
         total.sources += deletion.sources;
@@ -144,4 +161,29 @@ fn history(snapshot: &Snapshot, limit: usize, output: &Output) -> Result<Found> 
         }
     }
     Ok(if generations.is_empty() { Found::No } else { Found::Yes })
+}
+
+fn show_thread(engine: &Engine, thread: &str, kb: &Path, output: &Output) -> Result<Found> {
+    let checkpoints = engine.thread(kb, thread)?;
+    if output.json {
+        let states = checkpoints
+            .iter()
+            .map(|checkpoint| {
+                let state: serde_json::Value = serde_json::from_str(&checkpoint.state_json)?;
+                Ok(json!({ "step": checkpoint.step, "record": checkpoint.record, "next": checkpoint.next, "state": state }))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        output.document(&states)?;
+    } else {
+        for checkpoint in &checkpoints {
+            let note = excerpt(&checkpoint.record.note, 120);
+            output.line(format_args!(
+                "{:>3}  {:<18} next: {:<18} {note}",
+                checkpoint.step,
+                checkpoint.node(),
+                checkpoint.next
+            ))?;
+        }
+    }
+    Ok(if checkpoints.is_empty() { Found::No } else { Found::Yes })
 }

@@ -116,9 +116,15 @@ impl Decoder {
             _ => "output_norm.weight",
         })?;
         let factors = if tensors.has("rope_freqs.weight") { Some(tensors.floats("rope_freqs.weight")?) } else { None };
+        if let Some(factors) = factors.as_ref().filter(|factors| factors.len() != spec.head_dim / 2) {
+            let problem = format!("{} factors for {} pairs", factors.len(), spec.head_dim / 2);
+            return Err(tensors.fault("rope_freqs.weight", &problem));
+        }
         let layers = (0..spec.layers).map(|index| tensors.layer(&spec, index)).collect::<std::result::Result<_, _>>()?;
         let rope = Rope::new(spec.head_dim, spec.rope_base, spec.rope_linear_factor, factors.as_deref());
-        let rope_local = spec.sliding_window.map(|_| Rope::new(spec.head_dim, spec.rope_base_local, 1.0, None));
+        // Only Gemma 3 turns the positions of windowed layers otherwise; there they are never divided.
+        let rope_local = (spec.architecture == Architecture::Gemma3)
+            .then(|| Rope::new(spec.head_dim, spec.rope_base_local, 1.0, None));
         Ok(Self { spec, embeddings, layers, norm, output, rope, rope_local, device: device.clone() })
     }
 
@@ -158,7 +164,11 @@ impl Decoder {
     }
 
     fn logits(&self, hidden: &Tensor) -> Result<Tensor> {
-        self.output.forward(&self.norm.forward(hidden)?)?.to_dtype(DType::F32)
+        let logits = self.output.forward(&self.norm.forward(hidden)?)?.to_dtype(DType::F32)?;
+        match self.spec.logit_cap {
+            Some(cap) => (logits / cap)?.tanh()? * cap,
+            None => Ok(logits),
+        }
     }
 
     fn hidden(&self, tokens: &[u32], state: &mut State) -> Result<Tensor> {

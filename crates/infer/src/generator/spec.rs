@@ -34,10 +34,14 @@ pub struct DecoderSpec {
     pub rope_dim: usize,
     /// Keys seen by layers with a sliding window.
     pub sliding_window: Option<usize>,
+    /// The last of every so many layers sees all keys, the others a window; 0 leaves none that sees all.
+    pub window_period: usize,
     /// Multiplies queries before the inner product.
     pub attention_scale: f64,
     /// Columns kept by the short convolution (LFM2).
     pub convolution_length: usize,
+    /// Logits are bent to stay below this: `cap · tanh(logit / cap)`.
+    pub logit_cap: Option<f64>,
 }
 
 impl DecoderSpec {
@@ -62,9 +66,12 @@ impl DecoderSpec {
             None => vec![heads; layers],
         };
         let rope_linear_factor = match keys.optional_string("rope.scaling.type") {
-            None | Some("none" | "linear") => keys.optional_float("rope.scaling.factor").unwrap_or(1.0),
-            // Llama 3 stores its scaling as a tensor of factors and names no type that has to be computed here.
-            Some("llama3") => 1.0,
+            None | Some("linear") => keys
+                .optional_float("rope.scaling.factor")
+                .or_else(|| keys.optional_float("rope.scale_linear"))
+                .unwrap_or(1.0),
+            // Llama 3 stores its scaling as a tensor of factors; nothing is left to be computed here.
+            Some("none" | "llama3") => 1.0,
             Some(other) => {
                 return Err(LoadError::Metadata {
                     key: format!("{prefix}.rope.scaling.type"),
@@ -72,10 +79,7 @@ impl DecoderSpec {
                 });
             }
         };
-        let rope_base = keys.optional_float("rope.freq_base").unwrap_or(match architecture {
-            Architecture::Gemma3 | Architecture::Lfm2 => 1_000_000.0,
-            _ => 10_000.0,
-        });
+        let rope_base = keys.optional_float("rope.freq_base").unwrap_or(10_000.0);
         let spec = Self {
             architecture,
             layers,
@@ -85,12 +89,18 @@ impl DecoderSpec {
             context_length: known.context_length,
             norm_epsilon: f64::from(keys.float("attention.layer_norm_rms_epsilon")?),
             rope_base,
-            rope_base_local: keys.optional_float("rope.local_freq_base").unwrap_or(10_000.0),
+            rope_base_local: keys.optional_float("rope.freq_base_swa").unwrap_or(10_000.0),
             rope_linear_factor,
             rope_dim: keys.optional_size("rope.dimension_count").unwrap_or(head_dim),
+            // Files of other architectures name a window too, but their models attend to everything.
             sliding_window: match architecture {
-                Architecture::Gemma3 => keys.optional_size("attention.sliding_window"),
+                Architecture::Gemma3 | Architecture::Lfm2 => keys.optional_size("attention.sliding_window"),
                 _ => None,
+            },
+            window_period: match (architecture, keys.get("attention.sliding_window_pattern")) {
+                (Architecture::Gemma3, None) => 6,
+                (Architecture::Gemma3, Some(_)) => keys.size("attention.sliding_window_pattern")?,
+                _ => 0,
             },
             // The 27-billion Gemma 3 (62 layers) is the only one that scales by the mean width of a head.
             attention_scale: if architecture == Architecture::Gemma3 && layers == 62 {
@@ -102,16 +112,20 @@ impl DecoderSpec {
                 Architecture::Lfm2 => keys.size("shortconv.l_cache")?,
                 _ => 0,
             },
+            logit_cap: match architecture {
+                Architecture::Gemma3 => keys.optional_float("final_logit_softcapping").map(f64::from),
+                _ => None,
+            },
             key_value_heads,
         };
         spec.check(prefix)?;
         Ok(spec)
     }
 
-    /// True if `layer` sees only the last `sliding_window` keys. Gemma 3 has one global layer after every five local ones.
+    /// True if `layer` sees only the last `sliding_window` keys.
     #[must_use]
     pub fn is_local(&self, layer: usize) -> bool {
-        self.sliding_window.is_some() && !(layer + 1).is_multiple_of(6)
+        self.sliding_window.is_some() && (self.window_period == 0 || !(layer + 1).is_multiple_of(self.window_period))
     }
 
     /// Llama's files keep the two halves of a rotated pair next to each other; all others keep them half a head apart.

@@ -12,11 +12,14 @@ use anchorite_text::sentences;
 
 use super::{log_odds, sigmoid};
 use crate::Settings;
-use crate::quantities::{Note, Outcome, check_claim, extract, same};
+use crate::quantities::{Note, Outcome, Quantity, check_claim, extract, same};
 use crate::words::content_words;
 
 /// Most sentences cited for one claim.
 const MOST_CITATIONS: usize = 3;
+
+/// What a quantity in common weighs beside words in common: as much as a word that stands in one sentence of ten.
+const QUANTITY_WEIGHT: f32 = 2.4;
 
 /// What the graders say of an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +34,7 @@ struct Sentence<'p> {
     passage: &'p Passage,
     range: Range<usize>,
     words: BTreeSet<String>,
+    quantities: Vec<Quantity>,
 }
 
 /// Grades `answer` against `passages` and `notes`. `opinion` is the generator's probability that the whole answer is
@@ -57,15 +61,16 @@ pub fn ground(
         }
         let words = content_words(text);
         let weigh = |word: &String| weight(word, &rarity) * if asked.contains(word) { 0.5 } else { 1.0 };
-        let (mut citations, covered) = cite(text, &words, &evidence, &weigh, notes, passages);
-        let coverage = coverage(&words, &covered, &asked, &weigh);
+        let Cited { mut citations, covered, quantities, found } =
+            cite(text, &words, &evidence, &weigh, notes, passages);
+        let coverage = coverage(&words, &covered, &asked, &weigh, (quantities, found));
         let discrepancies = check_claim(text, question, &texts, notes);
         let confidence = if discrepancies.is_empty() {
             sigmoid(7.0 * (coverage - 0.55) + opinion.map_or(0.0, |p| 0.6 * log_odds(p)))
         } else {
             0.02
         };
-        let verdict = if confidence >= settings.support {
+        let verdict = if confidence >= settings.support && !citations.is_empty() {
             Verdict::Supported
         } else if confidence >= settings.support / 2.0 {
             Verdict::PartiallySupported
@@ -94,7 +99,8 @@ fn split(passage: &Passage) -> Vec<Sentence<'_>> {
             // A title is part of what each sentence says: "Munich to Delhi" above "It is 5,931 km".
             let mut words = content_words(&passage.text[range.clone()]);
             words.extend(title.iter().cloned());
-            Sentence { passage, range, words }
+            let quantities = extract(&passage.text[range.clone()]);
+            Sentence { passage, range, words, quantities }
         })
         .collect()
 }
@@ -113,6 +119,16 @@ fn weight(word: &str, rarity: &HashMap<String, f32>) -> f32 {
     rarity.get(word).copied().unwrap_or(3.0)
 }
 
+/// What the sentences cited for a claim bear out.
+struct Cited {
+    citations: Vec<Citation>,
+    /// Words of the claim that they have.
+    covered: BTreeSet<String>,
+    /// Quantities of the claim, and how many of them they have.
+    quantities: usize,
+    found: usize,
+}
+
 /// Sentences that cover the words of a claim, the one that covers most first; and the words covered. Sentences that a
 /// note was computed from come first where the claim says what the note says.
 fn cite(
@@ -122,7 +138,7 @@ fn cite(
     weigh: &dyn Fn(&String) -> f32,
     notes: &[Note],
     passages: &[&Passage],
-) -> (Vec<Citation>, BTreeSet<String>) {
+) -> Cited {
     let mut citations: Vec<Citation> = Vec::new();
     let mut covered: BTreeSet<String> = BTreeSet::new();
     for note in notes.iter().filter(|note| states(claim, note)) {
@@ -138,10 +154,15 @@ fn cite(
             }
         }
     }
+    let mut open: Vec<Quantity> = extract(claim);
+    let quantities = open.len();
+    open.retain(|stated| !citations.iter().any(|cited| extract(&cited.quote).iter().any(|known| same(stated, known))));
     let base = citations.len();
     while citations.len() < base.max(1) + MOST_CITATIONS - 1 {
         let gain = |sentence: &Sentence<'_>| -> f32 {
-            sentence.words.intersection(words).filter(|word| !covered.contains(*word)).map(weigh).sum()
+            let words = sentence.words.intersection(words).filter(|word| !covered.contains(*word)).map(weigh);
+            let numbers = open.iter().filter(|stated| sentence.quantities.iter().any(|known| same(stated, known)));
+            words.sum::<f32>() + QUANTITY_WEIGHT * numbers.count() as f32
         };
         let best = evidence
             .iter()
@@ -149,14 +170,15 @@ fn cite(
             .reduce(|best, next| if next.0 > best.0 { next } else { best });
         let Some((gain, sentence)) = best else { break };
         // A further sentence must carry a good part of what is said, or it would only be about the same thing.
-        let least = if citations.is_empty() { 0.0 } else { 0.25 * words.iter().map(weigh).sum::<f32>() };
-        if gain <= least {
+        let total = words.iter().map(weigh).sum::<f32>() + QUANTITY_WEIGHT * open.len() as f32;
+        if gain <= if citations.is_empty() { 0.0 } else { 0.25 * total } {
             break;
         }
         covered.extend(sentence.words.intersection(words).cloned());
+        open.retain(|stated| !sentence.quantities.iter().any(|known| same(stated, known)));
         push(&mut citations, sentence);
     }
-    (citations, covered)
+    Cited { citations, covered, quantities, found: quantities - open.len() }
 }
 
 /// True if a claim says what a note came to, or names a quantity that it was computed from.
@@ -192,21 +214,33 @@ fn push(citations: &mut Vec<Citation>, sentence: &Sentence<'_>) {
     }
 }
 
-/// Share of a claim's words that the citations cover, by weight. Words of the question are the topic rather than the
+/// Share of a claim's words and quantities that the citations cover, by weight. Words of the question are the topic rather than the
 /// statement, so they count half.
 fn coverage(
     words: &BTreeSet<String>,
     covered: &BTreeSet<String>,
     asked: &BTreeSet<String>,
     weigh: &dyn Fn(&String) -> f32,
+    (quantities, found): (usize, usize),
 ) -> f32 {
-    let total: f32 = words.iter().map(weigh).sum();
+    let total = words.iter().map(weigh).sum::<f32>() + QUANTITY_WEIGHT * quantities as f32;
     if total <= 0.0 {
         // Nothing but small words ("Yes."): the quantities and the generator decide.
         return 0.5;
     }
-    let half_known = |word: &String| if covered.contains(word) { 1.0 } else if asked.contains(word) { 0.5 } else { 0.0 };
-    words.iter().map(|word| weigh(word) * half_known(word)).sum::<f32>() / total
+    let half_known = |word: &String| {
+        if covered.contains(word) {
+            1.0
+        } else if asked.contains(word) {
+            0.5
+        } else {
+            0.0
+        }
+    };
+    {
+        let known: f32 = words.iter().map(|word| weigh(word) * half_known(word)).sum();
+        (known + QUANTITY_WEIGHT * found as f32) / total
+    }
 }
 
 #[cfg(test)]
@@ -233,8 +267,14 @@ mod tests {
         let text = "Berlin is the capital of Germany. It has about 3.5 million inhabitants.";
         let passages = [passage(7, 100, "Berlin", text), passage(8, 0, "Paris", "Paris is the capital of France.")];
         let passages: Vec<&Passage> = passages.iter().collect();
-        let grounding =
-            ground("Capital of Germany?", "Berlin is the capital of Germany.", &passages, &[], None, &Settings::default());
+        let grounding = ground(
+            "Capital of Germany?",
+            "Berlin is the capital of Germany.",
+            &passages,
+            &[],
+            None,
+            &Settings::default(),
+        );
         let [claim] = grounding.claims.as_slice() else { panic!("one claim: {grounding:?}") };
         assert_eq!(claim.verdict, Verdict::Supported);
         assert_eq!(claim.citations[0].quote, "Berlin is the capital of Germany.");
@@ -257,8 +297,10 @@ mod tests {
         let passages = [passage(1, 0, "Mont Blanc", "Mont Blanc is 4,806 metres high.")];
         let passages: Vec<&Passage> = passages.iter().collect();
         let settings = Settings::default();
-        let right = ground("How high is Mont Blanc?", "Mont Blanc is 4,806 m high.", &passages, &[], Some(0.1), &settings);
-        let wrong = ground("How high is Mont Blanc?", "Mont Blanc is 4,860 m high.", &passages, &[], Some(0.9), &settings);
+        let right =
+            ground("How high is Mont Blanc?", "Mont Blanc is 4,806 m high.", &passages, &[], Some(0.1), &settings);
+        let wrong =
+            ground("How high is Mont Blanc?", "Mont Blanc is 4,860 m high.", &passages, &[], Some(0.9), &settings);
         assert_ne!(right.claims[0].verdict, Verdict::NotSupported, "{right:?}");
         assert_eq!(wrong.claims[0].verdict, Verdict::NotSupported, "{wrong:?}");
     }

@@ -11,7 +11,11 @@ use crate::Parts;
 ///
 /// # Errors
 /// If the reranker fails.
-pub fn relevance(parts: &Parts<'_>, passages: &[Passage], queries: &[&str]) -> Result<Vec<(f32, usize)>, InferenceError> {
+pub fn relevance(
+    parts: &Parts<'_>,
+    passages: &[Passage],
+    queries: &[&str],
+) -> Result<Vec<(f32, usize)>, InferenceError> {
     let texts: Vec<String> = passages.iter().map(Passage::full_text).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut best: Vec<(f32, usize)> = passages

@@ -38,9 +38,25 @@ pub fn usefulness(
 /// True for questions that only a quantity answers.
 fn asks_for_quantity(question: &str) -> bool {
     let lower = question.to_lowercase();
-    ["how much", "how many", "how far", "how long", "how high", "how tall", "how old", "how heavy", "how deep", "how fast", "how big", "how large", "in which year", "in what year", "what year"]
-        .iter()
-        .any(|start| lower.contains(start))
+    [
+        "how much",
+        "how many",
+        "how far",
+        "how long",
+        "how high",
+        "how tall",
+        "how old",
+        "how heavy",
+        "how deep",
+        "how fast",
+        "how big",
+        "how large",
+        "in which year",
+        "in what year",
+        "what year",
+    ]
+    .iter()
+    .any(|start| lower.contains(start))
 }
 
 /// A number, or a word that stands for one.
@@ -60,7 +76,9 @@ mod tests {
     fn m13_a_question_for_a_quantity_needs_one() {
         assert!(asks_for_quantity("How much can I receive?") && asks_for_quantity("In which year was it built?"));
         assert!(!asks_for_quantity("Who built it?"));
-        assert!(has_quantity("It costs 600 EUR.") && has_quantity("You get half.") && has_quantity("It has five moons."));
+        assert!(
+            has_quantity("It costs 600 EUR.") && has_quantity("You get half.") && has_quantity("It has five moons.")
+        );
         assert!(!has_quantity("It depends on the distance."));
     }
 }
