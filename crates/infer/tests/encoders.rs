@@ -43,7 +43,8 @@ fn m01_embeddings_equal_those_of_sentence_transformers() {
 #[test]
 fn m46_the_same_text_gives_the_same_bits_alone_and_in_any_batch() {
     let Some(encoder) = bi_encoder() else { return };
-    let texts: Vec<String> = (0..40).map(|n| format!("Text number {n} {}", "says a little more ".repeat(n % 13))).collect();
+    let texts: Vec<String> =
+        (0..40).map(|n| format!("Text number {n} {}", "says a little more ".repeat(n % 13))).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let together = encoder.embed(Role::Document, &texts).expect("embeds");
     let mut backwards: Vec<&str> = texts.clone();
@@ -66,15 +67,19 @@ fn m02_reranker_scores_agree_with_onnx_runtime() {
         let text = |key: &str| pair[key].as_str().expect("text").to_owned();
         pairs.push((text("query"), text("passage"), pair["score"].as_f64().expect("score")));
     }
-    if let (Some(corpus), Some(queries)) = (shared_texts("scifact/corpus.jsonl.gz"), shared_texts("scifact/queries.jsonl")) {
+    if let (Some(corpus), Some(queries)) =
+        (shared_texts("scifact/corpus.jsonl.gz"), shared_texts("scifact/queries.jsonl"))
+    {
         for pair in fixture("reranker.json")["pairs"].as_array().expect("pairs") {
             let id = |key: &str| pair[key].as_str().expect("id").to_owned();
             let score = pair["score"].as_f64().expect("score");
             pairs.push((queries[&id("query")].clone(), corpus[&id("passage")].clone(), score));
         }
     }
-    let ours: Vec<f64> =
-        pairs.iter().map(|(query, passage, _)| f64::from(reranker.score(query, &[passage]).expect("scores")[0])).collect();
+    let ours: Vec<f64> = pairs
+        .iter()
+        .map(|(query, passage, _)| f64::from(reranker.score(query, &[passage]).expect("scores")[0]))
+        .collect();
     let theirs: Vec<f64> = pairs.iter().map(|(_, _, score)| *score).collect();
     let difference = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs()).sum::<f64>() / ours.len() as f64;
     let agreement = spearman(&ours, &theirs);

@@ -81,10 +81,7 @@ fn m20_choosing_reads_logits_and_sums_to_one() {
         .choose(&prompt, &["No, it is not the capital", "Yes, Paris is the capital"], &Budget::unlimited())
         .expect("chooses");
     assert!(longer[1] > longer[0], "{longer:?}");
-    assert!(matches!(
-        generator.choose(&prompt, &[], &Budget::unlimited()),
-        Err(InferenceError::EmptyInput { .. })
-    ));
+    assert!(matches!(generator.choose(&prompt, &[], &Budget::unlimited()), Err(InferenceError::EmptyInput { .. })));
 }
 
 #[test]
@@ -135,9 +132,10 @@ fn f22_a_prompt_longer_than_the_context_is_refused_with_both_numbers() {
         .generate(&prompt, &GenerateOptions::greedy(4), &Budget::unlimited(), &mut |_| ControlFlow::Continue(()))
         .expect_err("too long");
     assert!(matches!(error, InferenceError::PromptTooLong { tokens, .. } if tokens > limit), "{error}");
-    let empty = generator.generate(&Prompt::new().user(" "), &GenerateOptions::greedy(4), &Budget::unlimited(), &mut |_| {
-        ControlFlow::Continue(())
-    });
+    let empty =
+        generator.generate(&Prompt::new().user(" "), &GenerateOptions::greedy(4), &Budget::unlimited(), &mut |_| {
+            ControlFlow::Continue(())
+        });
     assert!(matches!(empty, Err(InferenceError::EmptyInput { .. })));
 }
 

@@ -38,8 +38,11 @@ impl EncoderTokenizer {
         let unlimited = |error: tokenizers::Error| fault(error.to_string());
         tokenizer.with_truncation(None).map_err(unlimited)?;
         let counting = tokenizer.clone();
-        let truncation =
-            TruncationParams { max_length: max_tokens, strategy: TruncationStrategy::LongestFirst, ..Default::default() };
+        let truncation = TruncationParams {
+            max_length: max_tokens,
+            strategy: TruncationStrategy::LongestFirst,
+            ..Default::default()
+        };
         tokenizer.with_truncation(Some(truncation)).map_err(unlimited)?;
         Ok(Self { cutting: tokenizer, counting, model: model.to_owned() })
     }

@@ -100,7 +100,8 @@ impl Bert {
             .collect::<std::result::Result<Vec<_>, LoadError>>()?;
         Ok(Self {
             words: weights.tensor("embeddings.word_embeddings.weight", &[spec.vocab_size, hidden])?,
-            positions: weights.tensor("embeddings.position_embeddings.weight", &[spec.max_position_embeddings, hidden])?,
+            positions: weights
+                .tensor("embeddings.position_embeddings.weight", &[spec.max_position_embeddings, hidden])?,
             types: weights.tensor("embeddings.token_type_embeddings.weight", &[spec.type_vocab_size, hidden])?,
             embedding_norm: weights.norm("embeddings.LayerNorm", spec)?,
             layers,
@@ -219,7 +220,10 @@ impl Weights {
     /// Several products of the same input as one.
     fn stacked(&self, names: &[&str], rows: usize, columns: usize) -> std::result::Result<Linear, LoadError> {
         let part = |suffix: &str, shape: &[usize]| {
-            names.iter().map(|name| self.tensor(&format!("{name}.{suffix}"), shape)).collect::<std::result::Result<Vec<_>, _>>()
+            names
+                .iter()
+                .map(|name| self.tensor(&format!("{name}.{suffix}"), shape))
+                .collect::<std::result::Result<Vec<_>, _>>()
         };
         let (weights, biases) = (part("weight", &[rows, columns])?, part("bias", &[rows])?);
         let join = || -> Result<Linear> {

@@ -38,7 +38,12 @@ impl BiEncoder {
         })?;
         let weights = Weights::read(folder, &device.open()?)?;
         let bert = Bert::load(&weights, &spec)?;
-        let tokenizer = EncoderTokenizer::read(&folder.path.join("tokenizer.json"), &folder.name, spec.max_tokens, bert.vocabulary())?;
+        let tokenizer = EncoderTokenizer::read(
+            &folder.path.join("tokenizer.json"),
+            &folder.name,
+            spec.max_tokens,
+            bert.vocabulary(),
+        )?;
         Ok(Self { fingerprint: fingerprint(folder, &mut |_| ())?, spec, pooling, tokenizer, bert })
     }
 
@@ -47,7 +52,10 @@ impl BiEncoder {
             let hidden = self.bert.forward(packed)?;
             texts(&hidden, &packed.lengths).map(|rows| pool(&rows?, self.pooling)?.to_vec1()).collect()
         })()
-        .map_err(|error| InferenceError::Backend { model: self.fingerprint.name.clone(), message: error.to_string() })?;
+        .map_err(|error| InferenceError::Backend {
+            model: self.fingerprint.name.clone(),
+            message: error.to_string(),
+        })?;
         // Vectors have unit length in any case: similarity is cosine, whether the model normalises or not.
         Ok(vectors.into_iter().map(Embedding::new).collect::<std::result::Result<_, _>>()?)
     }
@@ -88,7 +96,13 @@ impl Embedder for BiEncoder {
         };
         let inputs: Vec<String> = texts
             .iter()
-            .map(|text| if self.spec.lower_case { format!("{prefix}{}", text.to_lowercase()) } else { format!("{prefix}{text}") })
+            .map(|text| {
+                if self.spec.lower_case {
+                    format!("{prefix}{}", text.to_lowercase())
+                } else {
+                    format!("{prefix}{text}")
+                }
+            })
             .collect();
         let encodings = self.tokenizer.encode(inputs)?;
         in_batches(&encodings, |packed| self.embed_batch(packed))

@@ -34,7 +34,12 @@ impl CrossEncoder {
         let weights = Weights::read(folder, &device.open()?)?;
         let bert = Bert::load(&weights, &spec)?;
         let classifier = weights.classifier(&spec, 1)?;
-        let tokenizer = EncoderTokenizer::read(&folder.path.join("tokenizer.json"), &folder.name, spec.max_tokens, bert.vocabulary())?;
+        let tokenizer = EncoderTokenizer::read(
+            &folder.path.join("tokenizer.json"),
+            &folder.name,
+            spec.max_tokens,
+            bert.vocabulary(),
+        )?;
         Ok(Self { fingerprint: fingerprint(folder, &mut |_| ())?, tokenizer, bert, classifier })
     }
 
@@ -43,7 +48,10 @@ impl CrossEncoder {
             let hidden = self.bert.forward(packed)?;
             self.classifier.forward(&hidden, &packed.lengths)?.flatten_all()?.to_vec1()
         })()
-        .map_err(|error| InferenceError::Backend { model: self.fingerprint.name.clone(), message: error.to_string() })?;
+        .map_err(|error| InferenceError::Backend {
+            model: self.fingerprint.name.clone(),
+            message: error.to_string(),
+        })?;
         if scores.iter().any(|score| !score.is_finite()) {
             return Err(InferenceError::NotANumber { model: self.fingerprint.name.clone() });
         }

@@ -120,7 +120,8 @@ impl Decoder {
             let problem = format!("{} factors for {} pairs", factors.len(), spec.head_dim / 2);
             return Err(tensors.fault("rope_freqs.weight", &problem));
         }
-        let layers = (0..spec.layers).map(|index| tensors.layer(&spec, index)).collect::<std::result::Result<_, _>>()?;
+        let layers =
+            (0..spec.layers).map(|index| tensors.layer(&spec, index)).collect::<std::result::Result<_, _>>()?;
         let rope = Rope::new(spec.head_dim, spec.rope_base, spec.rope_linear_factor, factors.as_deref());
         // Only Gemma 3 turns the positions of windowed layers otherwise; there they are never divided.
         let rope_local = (spec.architecture == Architecture::Gemma3)
@@ -259,10 +260,11 @@ impl Decoder {
         let mut scores = query.matmul(&keys.transpose(1, 2)?)?;
         let positions = scores.dim(D::Minus1)?;
         if let Some(mask) = masks.get(attention.window) {
-            scores = scores
-                .reshape((groups, per_group, s, positions))?
-                .broadcast_add(mask)?
-                .reshape((groups, per_group * s, positions))?;
+            scores = scores.reshape((groups, per_group, s, positions))?.broadcast_add(mask)?.reshape((
+                groups,
+                per_group * s,
+                positions,
+            ))?;
         }
         let mixed = softmax_last_dim(&scores)?.matmul(&values)?;
         let mixed = mixed.reshape((heads, s, dim))?.transpose(0, 1)?.reshape((s, heads * dim))?;
@@ -329,7 +331,8 @@ impl Rope {
 
     fn at(&self, start: usize, count: usize, device: &Device) -> Result<Rotation> {
         let pairs = self.frequencies.len();
-        let angles = (start..start + count).flat_map(|position| self.frequencies.iter().map(move |f| position as f32 * f));
+        let angles =
+            (start..start + count).flat_map(|position| self.frequencies.iter().map(move |f| position as f32 * f));
         let (sin, cos): (Vec<f32>, Vec<f32>) = angles.map(f32::sin_cos).unzip();
         Ok(Rotation {
             cos: Tensor::from_vec(cos, (count, pairs), device)?,
@@ -361,9 +364,7 @@ impl Masks {
         let total = start + count;
         let build = |window: usize| -> Result<Tensor> {
             let rows = (start..total).flat_map(|query| {
-                (0..total).map(move |key| {
-                    if key <= query && query - key < window { 0.0 } else { f32::NEG_INFINITY }
-                })
+                (0..total).map(move |key| if key <= query && query - key < window { 0.0 } else { f32::NEG_INFINITY })
             });
             Tensor::from_vec(rows.collect::<Vec<f32>>(), (count, total), device)
         };

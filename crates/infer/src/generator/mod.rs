@@ -1,12 +1,16 @@
 //! The generator: a quantized decoder in a GGUF file, with the tokenizer and chat template of the same file.
 
 mod decoder;
+#[cfg(test)]
+#[path = "../../tests/common/random_gguf.rs"]
+mod random_gguf;
 mod sampler;
 mod spec;
 mod state;
 mod stream;
 mod template;
 mod vocabulary;
+mod words;
 
 use std::fs::File;
 use std::io::BufReader;
@@ -165,11 +169,14 @@ impl LocalGenerator {
             return Err(InferenceError::EmptyInput { what: "prompt" });
         }
         let tokens = self.encode(prompt)?;
-        let limit = self.context_length().saturating_sub(room);
-        if tokens.len() > limit {
-            return Err(InferenceError::PromptTooLong { tokens: tokens.len(), limit });
-        }
+        self.check_room(&tokens, room)?;
         Ok(tokens)
+    }
+
+    /// Refuses a prompt that leaves less than `room` tokens of the context.
+    fn check_room(&self, tokens: &[u32], room: usize) -> Result<(), InferenceError> {
+        let limit = self.context_length().saturating_sub(room);
+        if tokens.len() > limit { Err(InferenceError::PromptTooLong { tokens: tokens.len(), limit }) } else { Ok(()) }
     }
 
     /// Mean log-probability of the tokens of `option` after what `state` holds; `logits` are those after its last token.
@@ -274,12 +281,13 @@ impl Generator for LocalGenerator {
         if options.is_empty() {
             return Err(InferenceError::EmptyInput { what: "list of options" });
         }
+        let tokens = self.checked_tokens(prompt, 1)?;
         let encoded = options
             .iter()
-            .map(|option| self.vocabulary.encode_plain(option).map_err(|message| self.fault(message)))
+            .map(|option| self.vocabulary.encode_continuation(option, &tokens).map_err(|message| self.fault(message)))
             .collect::<Result<Vec<_>, _>>()?;
         let room = encoded.iter().map(Vec::len).max().unwrap_or(1);
-        let tokens = self.checked_tokens(prompt, room)?;
+        self.check_room(&tokens, room)?;
         budget.note_call();
         let mut state = self.lock();
         let (logits, _) = self.read(&tokens, &mut state, budget)?;

@@ -46,7 +46,8 @@ impl State {
         if len >= self.tokens.len() {
             return self.tokens.len();
         }
-        let kept = if self.layers.iter().any(|layer| matches!(layer, LayerState::Convolution { .. })) { 0 } else { len };
+        let kept =
+            if self.layers.iter().any(|layer| matches!(layer, LayerState::Convolution { .. })) { 0 } else { len };
         for layer in &mut self.layers {
             match layer {
                 LayerState::Attention { len, .. } => *len = kept,

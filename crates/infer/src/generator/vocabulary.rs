@@ -1,37 +1,16 @@
-//! A tokenizer built from the metadata of a GGUF file.
-//!
-//! Two kinds exist: `gpt2` is byte-level BPE (Sennrich et al. 2016, Radford et al. 2019), `llama` is SentencePiece BPE (Kudo
-//! and Richardson 2018), whose merges are not stored and follow from the scores. How text is split before merging is a
-//! name (`tokenizer.ggml.pre`); an unknown name is refused, because a wrong split silently makes a model worse.
+//! The vocabulary of a generator: text to tokens and back.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use candle_core::quantized::gguf_file::{Content, Value};
-use tokenizers::decoders::DecoderWrapper;
-use tokenizers::decoders::byte_fallback::ByteFallback;
-use tokenizers::decoders::byte_level::ByteLevel as ByteLevelDecoder;
-use tokenizers::decoders::fuse::Fuse;
-use tokenizers::decoders::sequence::Sequence as DecoderSequence;
-use tokenizers::models::bpe::BPE;
-use tokenizers::normalizers::replace::Replace;
-use tokenizers::normalizers::unicode::NFC;
-use tokenizers::pre_tokenizers::PreTokenizerWrapper;
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::sequence::Sequence;
-use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::{AddedToken, SplitDelimiterBehavior, Tokenizer};
+use candle_core::quantized::gguf_file::Content;
+use tokenizers::{AddedToken, Tokenizer};
 
-use super::spec::{as_size, string};
+use super::spec::as_size;
+use super::words::{Words, sizes, space_before, strings};
 use crate::error::LoadError;
 
-/// GPT-2's own split, and the two that Qwen 2 and Llama 3 derive from it (they differ in how digits group).
-const SPLIT_GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)";
-const SPLIT_QWEN2: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const SPLIT_LLAMA3: &str = r"(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const KNOWN_SPLITS: &str = "default, gpt-2, smollm, qwen2, llama-bpe, llama3, smaug-bpe, lfm2";
-
 /// Kinds of token in `tokenizer.ggml.token_type`.
+const UNKNOWN: usize = 2;
 const CONTROL: usize = 3;
 const USER_DEFINED: usize = 4;
 
@@ -41,6 +20,10 @@ pub(crate) struct Vocabulary {
     with_control: Tokenizer,
     /// Reads control tokens as the characters they are written with: for everybody's words.
     plain: Tokenizer,
+    /// As `plain`, for words that go on after others; only where a text begins with a space that nobody wrote.
+    continued: Option<Tokenizer>,
+    /// Tokens that nobody's words give.
+    control_ids: HashSet<u32>,
     /// Strings of the control tokens, longest first.
     pub(crate) control: Vec<String>,
     /// Tokens that end a turn.
@@ -60,16 +43,8 @@ impl Vocabulary {
         let fault = |problem: String| LoadError::Tokenizer { origin: origin.to_owned(), problem };
         let tokens = strings(content, "tokenizer.ggml.tokens")?;
         let kinds = sizes(content, "tokenizer.ggml.token_type");
-        let id = |key: &str| {
-            content.metadata.get(key).and_then(as_size).filter(|&id| id < tokens.len()).map(|id| id as u32)
-        };
-        let flag = |key: &str| content.metadata.get(key).and_then(|value| value.to_bool().ok());
-        let mut tokenizer = match string(content, "tokenizer.ggml.model")? {
-            "gpt2" => byte_level(content, &tokens).map_err(fault)?,
-            "llama" => sentence_piece(content, &tokens).map_err(fault)?,
-            other => return Err(fault(format!("`{other}` is not supported; known kinds: gpt2, llama"))),
-        };
-
+        let id =
+            |key: &str| content.metadata.get(key).and_then(as_size).filter(|&id| id < tokens.len()).map(|id| id as u32);
         let begin = id("tokenizer.ggml.bos_token_id");
         let end_of_text = id("tokenizer.ggml.eos_token_id");
         let mut control: HashSet<u32> = kinds
@@ -80,23 +55,31 @@ impl Vocabulary {
             .collect();
         control.extend(begin);
         control.extend(end_of_text);
+        let unknown = kinds.iter().position(|&kind| kind == UNKNOWN).map(|id| id as u32);
+        let words = Words::new(content, &tokens, &control, unknown).map_err(fault)?;
+        let mut tokenizer = words.tokenizer().map_err(fault)?;
         let mut end: HashSet<u32> = [end_of_text, id("tokenizer.ggml.eot_token_id"), id("tokenizer.ggml.eom_token_id")]
             .into_iter()
             .flatten()
             .collect();
         // Files name one ending token; models write whichever ends a turn in their template.
         for text in ["<|im_end|>", "<|eot_id|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>"] {
-            if let Some(index) = tokens.iter().position(|token| token == text).filter(|index| control.contains(&(*index as u32))) {
+            if let Some(index) =
+                tokens.iter().position(|token| token == text).filter(|index| control.contains(&(*index as u32)))
+            {
                 end.insert(index as u32);
             }
         }
         let added = |special: bool, ids: &mut dyn Iterator<Item = usize>| {
-            ids.map(|index| AddedToken::from(tokens[index].clone(), special)).collect::<Vec<_>>()
+            // Looked for in the text as it was written, before spaces are replaced.
+            ids.map(|index| AddedToken::from(tokens[index].clone(), special).normalized(false)).collect::<Vec<_>>()
         };
         let mut control_ids: Vec<usize> = control.iter().map(|&id| id as usize).collect();
         control_ids.sort_unstable();
         let user_defined = added(false, &mut (0..tokens.len()).filter(|&i| kinds.get(i) == Some(&USER_DEFINED)));
-        tokenizer.add_special_tokens(added(true, &mut control_ids.iter().copied())).map_err(|e| fault(e.to_string()))?;
+        tokenizer
+            .add_special_tokens(added(true, &mut control_ids.iter().copied()))
+            .map_err(|e| fault(e.to_string()))?;
         tokenizer.add_tokens(user_defined).map_err(|e| fault(e.to_string()))?;
 
         let text_of = |id: Option<u32>| id.map(|id| tokens[id as usize].clone()).unwrap_or_default();
@@ -104,13 +87,24 @@ impl Vocabulary {
         control_texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let mut plain = tokenizer.clone();
         plain.set_encode_special_tokens(true);
+        let continued = words.begin_with_space().then(|| plain.clone());
+        if continued.is_some() {
+            for tokenizer in [&mut tokenizer, &mut plain] {
+                let normalizer = space_before().map_err(fault)?;
+                tokenizer.with_normalizer(Some(normalizer)).map_err(|error| fault(error.to_string()))?;
+            }
+        }
+        let begin_text = text_of(begin);
+        let begin = begin.filter(|_| words.begin_with_token());
         Ok(Self {
             with_control: tokenizer,
             plain,
+            continued,
+            control_ids: control,
             control: control_texts,
             end,
-            begin: begin.filter(|_| flag("tokenizer.ggml.add_bos_token").unwrap_or(begin.is_some() && uses_begin(content))),
-            begin_text: text_of(begin),
+            begin,
+            begin_text,
             end_text: text_of(end_of_text),
             len: tokens.len(),
         })
@@ -123,7 +117,33 @@ impl Vocabulary {
 
     /// Tokens of anybody's words; a control token written in them is plain text (F27).
     pub(crate) fn encode_plain(&self, text: &str) -> Result<Vec<u32>, String> {
-        encode(&self.plain, text)
+        self.words(&self.plain, text)
+    }
+
+    /// Tokens of anybody's words that go on after `before`.
+    pub(crate) fn encode_continuation(&self, text: &str, before: &[u32]) -> Result<Vec<u32>, String> {
+        let starts = before.last().is_none_or(|last| self.control_ids.contains(last));
+        self.words(self.continued.as_ref().filter(|_| !starts).unwrap_or(&self.plain), text)
+    }
+
+    fn words(&self, tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>, String> {
+        let mut tokens = encode(tokenizer, text)?;
+        // A vocabulary that looks whole words up finds a control token that is a word.
+        while let Some(at) = tokens.iter().position(|token| self.control_ids.contains(token)) {
+            tokens.splice(at..=at, self.spelled(tokens[at]));
+        }
+        Ok(tokens)
+    }
+
+    /// The tokens of the single characters that `control` is written with.
+    fn spelled(&self, control: u32) -> Vec<u32> {
+        let id = |token: &str| self.with_control.token_to_id(token).filter(|id| !self.control_ids.contains(id));
+        let text = self.with_control.id_to_token(control).unwrap_or_default();
+        let spell = |character: char| match id(character.encode_utf8(&mut [0; 4])) {
+            Some(id) => vec![id],
+            None => character.to_string().bytes().filter_map(|byte| id(&format!("<0x{byte:02X}>"))).collect(),
+        };
+        text.chars().flat_map(spell).collect()
     }
 
     /// Text of `tokens`, control tokens left out. Bytes that are no character yet come out as U+FFFD.
@@ -141,112 +161,116 @@ fn encode(tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>, String> {
     }
 }
 
-fn uses_begin(content: &Content) -> bool {
-    // SentencePiece models begin every text with their token unless the file says otherwise.
-    matches!(string(content, "tokenizer.ggml.model"), Ok("llama"))
-}
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
 
-fn byte_level(content: &Content, tokens: &[String]) -> Result<Tokenizer, String> {
-    let merges = strings(content, "tokenizer.ggml.merges").map_err(|error| error.to_string())?;
-    let merges = merges
-        .iter()
-        .map(|merge| {
-            let (left, right) = merge.split_once(' ').ok_or_else(|| format!("the merge `{merge}` has no space"))?;
-            Ok((left.to_owned(), right.to_owned()))
-        })
-        .collect::<Result<Vec<_>, String>>()?;
-    let mut tokenizer = build(tokens, merges, false)?;
-    let name = match content.metadata.get("tokenizer.ggml.pre") {
-        Some(value) => value.to_string().map_err(|error| error.to_string())?.as_str(),
-        None => "default",
-    };
-    let split = |pattern: &str| -> Result<PreTokenizerWrapper, String> {
-        Split::new(SplitPattern::Regex(pattern.to_owned()), SplitDelimiterBehavior::Isolated, false)
-            .map(Into::into)
-            .map_err(|error| error.to_string())
-    };
-    let mut steps = match name {
-        "default" | "gpt-2" => vec![split(SPLIT_GPT2)?],
-        "smollm" => vec![split(r"\p{N}")?, split(SPLIT_GPT2)?],
-        "qwen2" => vec![split(SPLIT_QWEN2)?],
-        "llama-bpe" | "llama3" | "llama-v3" | "smaug-bpe" | "lfm2" => vec![split(SPLIT_LLAMA3)?],
-        other => return Err(format!("the way `{other}` of splitting text is not supported; known: {KNOWN_SPLITS}")),
-    };
-    if name == "qwen2" {
-        tokenizer.with_normalizer(Some(NFC)).map_err(|error| error.to_string())?;
+    use candle_core::quantized::gguf_file::Value;
+
+    use super::super::random_gguf::{RandomModel, model};
+    use super::*;
+
+    fn read(model: &RandomModel) -> Result<Vocabulary, LoadError> {
+        let content = Content::read(&mut Cursor::new(model.bytes())).expect("a file");
+        Vocabulary::from_gguf(&content, "test.gguf")
     }
-    steps.push(ByteLevel::new(false, false, false).into());
-    tokenizer.with_pre_tokenizer(Some(Sequence::new(steps)));
-    tokenizer.with_decoder(Some(ByteLevelDecoder::new(false, false, false)));
-    Ok(tokenizer)
-}
 
-/// SentencePiece stores no merges: any two tokens whose concatenation is a token may merge, better scores first.
-fn sentence_piece(content: &Content, tokens: &[String]) -> Result<Tokenizer, String> {
-    let scores: Vec<f32> = match content.metadata.get("tokenizer.ggml.scores") {
-        Some(Value::Array(items)) if items.len() == tokens.len() => {
-            items.iter().map(|item| item.to_f32().unwrap_or(f32::MIN)).collect()
+    fn texts(list: &[&str]) -> Value {
+        Value::Array(list.iter().map(|text| Value::String((*text).to_owned())).collect())
+    }
+
+    fn problem(model: &RandomModel) -> String {
+        read(model).err().expect("refused").to_string()
+    }
+
+    #[test]
+    fn an_unknown_split_is_refused_by_name_with_the_known_ones() {
+        let message = problem(&model("qwen2").with("tokenizer.ggml.pre", Value::String("tekken".to_owned())));
+        assert!(message.contains("test.gguf") && message.contains("`tekken`"), "{message}");
+        for known in ["default", "gpt-2", "smollm", "qwen2", "llama-bpe", "llama3", "llama-v3", "smaug-bpe", "lfm2"] {
+            assert!(message.contains(known), "{message}");
+            assert!(
+                read(&model("qwen2").with("tokenizer.ggml.pre", Value::String(known.to_owned()))).is_ok(),
+                "{known}"
+            );
         }
-        _ => return Err("`tokenizer.ggml.scores` is missing or has another length than the tokens".to_owned()),
-    };
-    let ids: HashMap<&str, usize> = tokens.iter().enumerate().map(|(id, token)| (token.as_str(), id)).collect();
-    let mut candidates: Vec<(usize, usize, usize)> = Vec::new();
-    for (merged, token) in tokens.iter().enumerate() {
-        for (border, _) in token.char_indices().skip(1) {
-            if let (Some(&left), Some(&right)) = (ids.get(&token[..border]), ids.get(&token[border..])) {
-                candidates.push((merged, left, right));
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_by_name_with_the_known_ones() {
+        let message = problem(&model("qwen2").with("tokenizer.ggml.model", Value::String("bert".to_owned())));
+        assert!(message.contains("`bert`") && message.contains("gpt2, llama"), "{message}");
+    }
+
+    #[test]
+    fn f14_merges_of_what_is_no_token_are_refused() {
+        let merged = |merge: &str| problem(&model("qwen2").with("tokenizer.ggml.merges", texts(&["h e", merge])));
+        assert!(merged("q nothing").contains("`nothing`, which is no token"));
+        assert!(merged("nothing q").contains("`nothing`, which is no token"));
+        assert!(merged("q x").contains("`q` and `x` gives no token"));
+        assert!(merged("qx").contains("`qx` has no space"));
+        assert!(merged("").contains("has no space"));
+        let message = problem(&model("qwen2").with("tokenizer.ggml.merges", Value::U32(7)));
+        assert!(message.contains("tokenizer.ggml.merges"), "{message}");
+    }
+
+    #[test]
+    fn f14_damaged_lists_of_tokens_are_refused() {
+        let message = problem(&model("gemma3").with("tokenizer.ggml.scores", Value::Array(vec![Value::F32(0.0)])));
+        assert!(message.contains("tokenizer.ggml.scores"), "{message}");
+        let message = problem(&model("gemma3").with("tokenizer.ggml.tokens", Value::Array(vec![Value::U32(0)])));
+        assert!(message.contains("tokenizer.ggml.tokens"), "{message}");
+        let twice = model("qwen2").with("tokenizer.ggml.merges", texts(&["h e", "h e", "he he"]));
+        assert!(problem(&twice).contains("gives no token"));
+    }
+
+    /// A vocabulary in which `word` is a control token, though it is written with letters or signs only.
+    fn with_control(name: &str, word: &str) -> Vocabulary {
+        let base = model(name);
+        let list = |key: &str| {
+            let value = base.metadata.iter().find(|(name, _)| name == key).expect("a list");
+            value.1.to_vec().expect("a list").clone()
+        };
+        let (tokens, mut kinds) = (list("tokenizer.ggml.tokens"), list("tokenizer.ggml.token_type"));
+        let at = tokens.iter().position(|token| token.to_string().is_ok_and(|token| token == word)).expect("a token");
+        kinds[at] = Value::I32(CONTROL as i32);
+        read(&base.with("tokenizer.ggml.token_type", Value::Array(kinds))).expect("a vocabulary")
+    }
+
+    #[test]
+    fn f27_no_words_give_a_control_token() {
+        // Reached by merges, by looking whole words up, and by scores.
+        for (name, word, written) in
+            [("qwen2", "Ġworld", " world"), ("llama", "hello", "hello"), ("gemma3", "lighthouse", "lighthouse")]
+        {
+            let vocabulary = with_control(name, word);
+            let control = vocabulary.with_control.token_to_id(word).expect("a token");
+            let tokens = vocabulary.encode_plain(&format!("the{written} {written}")).expect("encodes");
+            assert!(!tokens.contains(&control), "{name}: {tokens:?}");
+            assert_eq!(vocabulary.decode(&tokens).expect("decodes"), format!("the{written} {written}"));
+        }
+    }
+
+    #[test]
+    fn a_text_begins_with_a_token_where_the_model_was_made_so() {
+        let begins = |name: &str| read(&model(name)).expect("a vocabulary").begin.is_some();
+        assert!(begins("gemma3") && begins("split_llama3") && begins("split_lfm2"));
+        assert!(!begins("split_qwen2") && !begins("split_smollm") && !begins("split_smaug"));
+        let told = |name: &str, yes: bool| {
+            let model = model(name).with("tokenizer.ggml.add_bos_token", Value::Bool(yes));
+            read(&model).expect("a vocabulary").begin.is_some()
+        };
+        assert!(told("split_qwen2", true) && !told("gemma3", false));
+    }
+
+    #[test]
+    fn f26_every_text_comes_back_as_it_was() {
+        for name in ["gemma3", "llama", "split_default", "split_smollm"] {
+            let vocabulary = read(&model(name)).expect("a vocabulary");
+            for text in ["東京 🙂 سلام", "a\u{0}b\u{ad}\u{200b}", "  \t\r\n\n x  ", "<|im_start|><bos>"] {
+                let tokens = vocabulary.encode_plain(text).expect("encodes");
+                assert_eq!(vocabulary.decode(&tokens).expect("decodes"), text, "{name}");
             }
         }
-    }
-    candidates.sort_by(|a, b| scores[b.0].total_cmp(&scores[a.0]).then(a.cmp(b)));
-    let merges =
-        candidates.into_iter().map(|(_, left, right)| (tokens[left].clone(), tokens[right].clone())).collect();
-    let mut tokenizer = build(tokens, merges, true)?;
-    tokenizer
-        .with_normalizer(Some(Replace::new(" ", "\u{2581}").map_err(|error| error.to_string())?))
-        .map_err(|error| error.to_string())?;
-    let steps: Vec<DecoderWrapper> = vec![
-        Replace::new("\u{2581}", " ").map_err(|error| error.to_string())?.into(),
-        ByteFallback::new().into(),
-        Fuse::new().into(),
-    ];
-    tokenizer.with_decoder(Some(DecoderSequence::new(steps)));
-    Ok(tokenizer)
-}
-
-fn build(tokens: &[String], merges: Vec<(String, String)>, byte_fallback: bool) -> Result<Tokenizer, String> {
-    let vocabulary: HashMap<String, u32> =
-        tokens.iter().enumerate().map(|(id, token)| (token.clone(), id as u32)).collect();
-    // The library panics on merges that lead nowhere; they are damage, and named.
-    for (left, right) in &merges {
-        for part in [left, right] {
-            if !vocabulary.contains_key(part) {
-                return Err(format!("a merge names `{part}`, which is no token"));
-            }
-        }
-        if !vocabulary.contains_key(&format!("{left}{right}")) {
-            return Err(format!("the merge of `{left}` and `{right}` gives no token"));
-        }
-    }
-    let model = BPE::builder()
-        .vocab_and_merges(vocabulary.into_iter().collect::<tokenizers::models::bpe::Vocab>(), merges)
-        .byte_fallback(byte_fallback)
-        .fuse_unk(byte_fallback)
-        .build()
-        .map_err(|error| error.to_string())?;
-    Ok(Tokenizer::new(model))
-}
-
-fn strings(content: &Content, key: &str) -> Result<Arc<Vec<String>>, LoadError> {
-    let fault = || LoadError::Metadata { key: key.to_owned(), problem: "missing or not a list of strings".to_owned() };
-    let Some(Value::Array(items)) = content.metadata.get(key) else { return Err(fault()) };
-    let texts = items.iter().map(|item| item.to_string().cloned()).collect::<Result<Vec<_>, _>>();
-    texts.map(Arc::new).map_err(|_| fault())
-}
-
-fn sizes(content: &Content, key: &str) -> Vec<usize> {
-    match content.metadata.get(key) {
-        Some(Value::Array(items)) => items.iter().map(|item| as_size(item).unwrap_or(0)).collect(),
-        _ => Vec::new(),
     }
 }

@@ -46,5 +46,9 @@ pub(crate) fn shared_texts(file: &str) -> Option<HashMap<String, String>> {
         text = String::from_utf8(bytes).expect("UTF-8");
     }
     let records = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
-    Some(records.map(|r| (r["_id"].as_str().expect("id").to_owned(), r["text"].as_str().expect("text").to_owned())).collect())
+    Some(
+        records
+            .map(|r| (r["_id"].as_str().expect("id").to_owned(), r["text"].as_str().expect("text").to_owned()))
+            .collect(),
+    )
 }

@@ -56,9 +56,10 @@ struct Random(u64);
 impl Random {
     /// A stream of its own for every name, so that a new tensor leaves the others as they are.
     fn named(name: &str) -> Self {
-        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        }))
+        Self(
+            name.bytes()
+                .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)),
+        )
     }
 
     /// Between -1 and 1, in steps that a 32-bit float holds exactly.
@@ -151,7 +152,10 @@ impl Maker {
     fn tensors(mut self) -> Self {
         let (hidden, wide) = (self.shape.hidden, 2 * self.shape.hidden);
         self.matrix("token_embd.weight", self.vocabulary(), hidden, 1.0);
-        self.norm(if self.shape.architecture == "lfm2" { "token_embd_norm.weight" } else { "output_norm.weight" }, hidden);
+        self.norm(
+            if self.shape.architecture == "lfm2" { "token_embd_norm.weight" } else { "output_norm.weight" },
+            hidden,
+        );
         for layer in 0..self.shape.layers {
             let name = |part: &str| format!("blk.{layer}.{part}.weight");
             self.norm(&name("attn_norm"), hidden);
@@ -203,7 +207,8 @@ impl Maker {
     }
 
     fn biases(self) -> Self {
-        let (queries, keys) = (self.shape.heads * self.shape.head_dim, self.shape.key_value_heads[0] * self.shape.head_dim);
+        let (queries, keys) =
+            (self.shape.heads * self.shape.head_dim, self.shape.key_value_heads[0] * self.shape.head_dim);
         self.attention(|maker, name| {
             maker.add(&name("attn_q.bias"), &[queries], 0.7, 0.0);
             maker.add(&name("attn_k.bias"), &[keys], 0.7, 0.0);
@@ -224,7 +229,8 @@ fn strings<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Value {
 
 /// The characters that stand for the 256 bytes in a byte-level vocabulary (Radford et al. 2019).
 fn byte_characters() -> Vec<char> {
-    let printable = |byte: u32| (33..=126).contains(&byte) || (161..=172).contains(&byte) || (174..=255).contains(&byte);
+    let printable =
+        |byte: u32| (33..=126).contains(&byte) || (161..=172).contains(&byte) || (174..=255).contains(&byte);
     let mut next = 256;
     (0..256)
         .map(|byte| {
@@ -242,9 +248,40 @@ fn byte_characters() -> Vec<char> {
 /// A byte-level vocabulary of about 300 tokens that is split the way `pre` names.
 pub(crate) fn byte_level(pre: &str) -> Vec<(String, Value)> {
     let merges = [
-        "Ġ t", "h e", "i n", "Ġt he", "r e", "o n", "e r", "Ġ a", "in g", "Ġ w", "o r", "Ġw or", "l d", "Ġwor ld", "Ġ Ġ",
-        "ĠĠ ĠĠ", "1 2", "12 3", "3 4", "Ċ Ċ", "Ã ©", ". Ċ", "' s", "' S", "l l", "' ll", ". .", "! !", "Ġ 1", "Ġ .", "< |",
-        "| >", "Ġa n", "d e",
+        "Ġ t",
+        "h e",
+        "i n",
+        "Ġt he",
+        "r e",
+        "o n",
+        "e r",
+        "Ġ a",
+        "in g",
+        "Ġ w",
+        "o r",
+        "Ġw or",
+        "l d",
+        "Ġwor ld",
+        "Ġ Ġ",
+        "ĠĠ ĠĠ",
+        "1 2",
+        "12 3",
+        "3 4",
+        "Ċ Ċ",
+        "Ã ©",
+        ". Ċ",
+        "' s",
+        "' S",
+        "l l",
+        "' ll",
+        ". .",
+        "! !",
+        "Ġ 1",
+        "Ġ .",
+        "< |",
+        "| >",
+        "Ġa n",
+        "d e",
     ];
     let mut tokens: Vec<(String, i32)> = byte_characters().into_iter().map(|c| (c.to_string(), NORMAL)).collect();
     tokens.extend(merges.iter().map(|merge| (merge.replace(' ', ""), NORMAL)));
@@ -257,7 +294,10 @@ pub(crate) fn byte_level(pre: &str) -> Vec<(String, Value)> {
         ("tokenizer.ggml.model".to_owned(), Value::String("gpt2".to_owned())),
         ("tokenizer.ggml.pre".to_owned(), Value::String(pre.to_owned())),
         ("tokenizer.ggml.tokens".to_owned(), strings(tokens.iter().map(|(token, _)| token))),
-        ("tokenizer.ggml.token_type".to_owned(), Value::Array(tokens.iter().map(|&(_, kind)| Value::I32(kind)).collect())),
+        (
+            "tokenizer.ggml.token_type".to_owned(),
+            Value::Array(tokens.iter().map(|&(_, kind)| Value::I32(kind)).collect()),
+        ),
         ("tokenizer.ggml.merges".to_owned(), strings(merges)),
         ("tokenizer.ggml.bos_token_id".to_owned(), Value::U32(end_of_text)),
         ("tokenizer.ggml.eos_token_id".to_owned(), Value::U32(end_of_text + 2)),
@@ -274,9 +314,46 @@ pub(crate) fn sentence_piece(space_prefix: Option<bool>) -> Vec<(String, Value)>
     tokens.extend(["<start_of_turn>", "<end_of_turn>"].map(|token| (token.to_owned(), CONTROL)));
     tokens.extend(["<tool>", "  "].map(|token| (token.to_owned(), USER_DEFINED)));
     let pieces = [
-        "▁t", "he", "in", "▁a", "the", "▁the", "er", "on", "re", "en", "then", "hen", "▁th", "or", "▁w", "wor", "▁wor", "ld",
-        "world", "▁world", "ing", "li", "light", "ght", "ig", "hou", "se", "house", "lighthouse", "ab", "ba", "aba", "bab",
-        "12", "23", "▁1", "..", "é", "...", "ré",
+        "▁t",
+        "he",
+        "in",
+        "▁a",
+        "the",
+        "▁the",
+        "er",
+        "on",
+        "re",
+        "en",
+        "then",
+        "hen",
+        "▁th",
+        "or",
+        "▁w",
+        "wor",
+        "▁wor",
+        "ld",
+        "world",
+        "▁world",
+        "ing",
+        "li",
+        "light",
+        "ght",
+        "ig",
+        "hou",
+        "se",
+        "house",
+        "lighthouse",
+        "ab",
+        "ba",
+        "aba",
+        "bab",
+        "12",
+        "23",
+        "▁1",
+        "..",
+        "é",
+        "...",
+        "ré",
     ];
     let single = ('a'..='z').chain('A'..='S').chain("▁0123456.,!?'<>|".chars());
     tokens.extend(pieces.iter().map(|&piece| (piece.to_owned(), NORMAL)));
@@ -287,7 +364,10 @@ pub(crate) fn sentence_piece(space_prefix: Option<bool>) -> Vec<(String, Value)>
         ("tokenizer.ggml.pre".to_owned(), Value::String("default".to_owned())),
         ("tokenizer.ggml.tokens".to_owned(), strings(tokens.iter().map(|(token, _)| token))),
         ("tokenizer.ggml.scores".to_owned(), Value::Array(scores.map(Value::F32).collect())),
-        ("tokenizer.ggml.token_type".to_owned(), Value::Array(tokens.iter().map(|&(_, kind)| Value::I32(kind)).collect())),
+        (
+            "tokenizer.ggml.token_type".to_owned(),
+            Value::Array(tokens.iter().map(|&(_, kind)| Value::I32(kind)).collect()),
+        ),
         ("tokenizer.ggml.bos_token_id".to_owned(), Value::U32(2)),
         ("tokenizer.ggml.eos_token_id".to_owned(), Value::U32(1)),
         ("tokenizer.ggml.unknown_token_id".to_owned(), Value::U32(3)),
@@ -324,7 +404,8 @@ pub(crate) fn splits() -> Vec<RandomModel> {
         ("split_lfm2", "lfm2"),
     ]
     .map(|(name, pre)| {
-        let shape = Shape { architecture: "llama", layers: 1, hidden: 32, heads: 2, key_value_heads: &[1], head_dim: 16 };
+        let shape =
+            Shape { architecture: "llama", layers: 1, hidden: 32, heads: 2, key_value_heads: &[1], head_dim: 16 };
         Maker::new(name, shape).words(byte_level(pre)).tensors().model
     })
     .into()
@@ -421,7 +502,8 @@ fn lfm2() -> RandomModel {
 }
 
 fn lfm2_window() -> RandomModel {
-    let shape = Shape { architecture: "lfm2", layers: 3, hidden: 64, heads: 4, key_value_heads: &[2, 0, 1], head_dim: 16 };
+    let shape =
+        Shape { architecture: "lfm2", layers: 3, hidden: 64, heads: 4, key_value_heads: &[2, 0, 1], head_dim: 16 };
     let maker = Maker::new("lfm2_window", shape)
         .key("rope.freq_base", Value::F32(1e4))
         .key("shortconv.l_cache", Value::U32(CONVOLUTION_LENGTH as u32))
