@@ -116,6 +116,7 @@ impl Models {
     /// If there is one and it can't be loaded.
     pub fn reranker(&self) -> Result<Option<Arc<CrossEncoder>>, Error> {
         optional(
+            self.options.reranker.is_some(),
             self.reranker.get_or_open(|| {
                 self.open(ModelRole::Reranker, |folder| CrossEncoder::open(folder, self.options.device))
             }),
@@ -127,16 +128,19 @@ impl Models {
     /// # Errors
     /// If there is one and it can't be loaded.
     pub fn generator(&self) -> Result<Option<Arc<LocalGenerator>>, Error> {
-        optional(self.generator.get_or_open(|| {
-            self.open(ModelRole::Generator, |folder| {
-                let identity = fingerprint(folder, &mut |_| ())?;
-                let file = folder.weight_files()?.into_iter().next().ok_or_else(|| LoadError::Metadata {
-                    key: folder.name.clone(),
-                    problem: "the folder has no GGUF file".to_owned(),
-                })?;
-                LocalGenerator::open(&file, identity, self.options.device)
-            })
-        }))
+        optional(
+            self.options.generator.is_some(),
+            self.generator.get_or_open(|| {
+                self.open(ModelRole::Generator, |folder| {
+                    let identity = fingerprint(folder, &mut |_| ())?;
+                    let file = folder.weight_files()?.into_iter().next().ok_or_else(|| LoadError::Metadata {
+                        key: folder.name.clone(),
+                        problem: "the folder has no GGUF file".to_owned(),
+                    })?;
+                    LocalGenerator::open(&file, identity, self.options.device)
+                })
+            }),
+        )
     }
 
     /// The models that were opened.
@@ -151,21 +155,17 @@ impl Models {
         *self.loading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the engine goes without, in lines for people; empty if all three models are there.
+    /// What the engine goes without of `roles`, in lines for people; empty if all are there.
     #[must_use]
-    pub fn missing(&self) -> Vec<String> {
+    pub fn missing(&self, roles: &[ModelRole]) -> Vec<String> {
         let lacks = |role| matches!(self.folder(role), Err(ModelError::Missing { .. } | ModelError::NoModels { .. }));
-        let mut lines = Vec::new();
-        if lacks(ModelRole::Reranker) {
-            lines.push("no reranker: results are ordered by fusion alone and graded by similarity (run `cargo xtask setup` to add one)".to_owned());
-        }
-        if lacks(ModelRole::Generator) {
-            lines.push(
-                "no generator: answers are sentences taken from the documents (run `cargo xtask setup` to add one)"
-                    .to_owned(),
-            );
-        }
-        lines
+        let instead = |role| match role {
+            ModelRole::Embedder => "nothing can be embedded",
+            ModelRole::Reranker => "results are ordered by fusion alone and graded by similarity",
+            ModelRole::Generator => "answers are sentences taken from the documents",
+        };
+        let line = |role| format!("no {role}: {} (run `cargo xtask setup` to add one)", instead(role));
+        roles.iter().copied().filter(|&role| lacks(role)).map(line).collect()
     }
 
     fn open<M>(&self, role: ModelRole, load: impl FnOnce(&ModelFolder) -> Result<M, LoadError>) -> Result<M, Error> {
@@ -181,9 +181,11 @@ impl Models {
     }
 }
 
-fn optional<M>(opened: Result<Arc<M>, Error>) -> Result<Option<Arc<M>>, Error> {
+/// A model that was `named` must be there; one that was not may be missing.
+fn optional<M>(named: bool, opened: Result<Arc<M>, Error>) -> Result<Option<Arc<M>>, Error> {
     match opened {
         Ok(model) => Ok(Some(model)),
+        Err(error) if named => Err(error),
         Err(Error::Model(ModelError::Missing { .. } | ModelError::NoModels { .. })) => Ok(None),
         Err(Error::Load(LoadError::Model(ModelError::TooLarge { .. }))) => Ok(None),
         Err(error) => Err(error),

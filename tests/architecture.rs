@@ -111,7 +111,7 @@ const NETWORK: &[&str] = &[
     "zmq",
 ];
 
-/// Files with unsafe blocks, each with its safety argument beside the block.
+/// Files of the engine with unsafe code.
 const UNSAFE_IS_ALLOWED_IN: &[&str] = &[];
 
 const LONGEST_SOURCE_FILE: usize = 800;
@@ -348,16 +348,27 @@ fn no_file_names_a_package_registry() {
     assert!(named.is_empty(), "{named:#?}");
 }
 
-#[test]
-fn unsafe_code_is_where_it_is_allowed_and_nowhere_else() {
+/// Every source file but this one, which holds the word in examples, with its content.
+fn sources() -> Vec<(String, String)> {
     let sources: Vec<(String, String)> = workspace_files()
         .into_iter()
         .filter(|path| is_rust(path))
         .map(|path| (relative(&path), fs::read_to_string(&path).expect("UTF-8")))
-        .filter(|(path, _)| SEALED.iter().any(|(_, folder)| path.starts_with(&format!("{folder}/"))))
+        .filter(|(path, _)| path != "tests/architecture.rs")
         .collect();
     assert!(sources.len() > 50, "only {} source files were seen", sources.len());
-    for (path, content) in &sources {
+    sources
+}
+
+#[test]
+fn the_engine_has_unsafe_code_where_it_is_allowed_and_nowhere_else() {
+    let engine: Vec<(String, String)> = sources()
+        .into_iter()
+        .filter(|(path, _)| {
+            SEALED.iter().any(|(name, folder)| *name != "anchorite-cli" && path.starts_with(&format!("{folder}/")))
+        })
+        .collect();
+    for (path, content) in &engine {
         if UNSAFE_IS_ALLOWED_IN.contains(&path.as_str()) {
             continue;
         }
@@ -366,16 +377,30 @@ fn unsafe_code_is_where_it_is_allowed_and_nowhere_else() {
         }
     }
     for path in UNSAFE_IS_ALLOWED_IN {
-        let used = sources.iter().any(|(other, content)| other == path && content.lines().any(has_unsafe));
+        let used = engine.iter().any(|(other, content)| other == path && content.lines().any(has_unsafe));
         assert!(used, "{path} has no unsafe code any more: take it off the list");
+    }
+}
+
+#[test]
+fn unsafe_code_has_its_safety_argument_above_it() {
+    for (path, content) in sources() {
+        let lines: Vec<&str> = content.lines().map(str::trim).collect();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| has_word(line, "unsafe")) {
+            let mut comments = lines[..index].iter().rev().take_while(|above| above.starts_with("//"));
+            assert!(comments.any(|comment| comment.contains("SAFETY: ")), "{path}:{}: {line}", index + 1);
+        }
     }
 }
 
 /// The keyword, or the lint's name, outside a line comment.
 fn has_unsafe(line: &str) -> bool {
+    has_word(line, "unsafe") || has_word(line, "unsafe_code")
+}
+
+fn has_word(line: &str, wanted: &str) -> bool {
     let code = line.split("//").next().unwrap_or_default();
-    code.split(|character: char| !character.is_alphanumeric() && character != '_')
-        .any(|word| word == "unsafe" || word == "unsafe_code")
+    code.split(|character: char| !character.is_alphanumeric() && character != '_').any(|word| word == wanted)
 }
 
 #[test]

@@ -33,7 +33,11 @@ fn m19_generator_the_sum_for_delhi_is_found_computed_cited_and_conditioned() {
     let quoted = |words: &str| answer.citations.iter().any(|citation| citation.quote.contains(words));
     assert!(quoted("5,931 km"), "the distance is not cited: {:#?}", answer.citations);
     assert!(quoted("600 EUR"), "the tier is not cited: {:#?}", answer.citations);
-    assert!(answer.answer.contains("Conditions:") && answer.answer.contains("confirmed reservation"), "{}", answer.answer);
+    assert!(
+        answer.answer.contains("Conditions:") && answer.answer.contains("confirmed reservation"),
+        "{}",
+        answer.answer
+    );
     assert!(answer.claims.iter().all(|claim| claim.verdict == Verdict::Supported), "{:#?}", answer.claims);
     assert!(answer.steps.iter().any(|step| step.node == "transform_query"), "{:?}", answer.steps);
     assert!(answer.state.hypothesis.contains("distance"), "{}", answer.state.hypothesis);

@@ -107,7 +107,7 @@ pub(crate) struct Search {
     #[command(flatten)]
     pub(crate) place: KnowledgeBase,
     /// Passages to show
-    #[arg(short, default_value_t = 10, value_name = "N")]
+    #[arg(short, default_value_t = 10, value_name = "N", value_parser = positive)]
     pub(crate) k: usize,
     /// Which indexes to ask
     #[arg(long, value_enum, default_value_t)]
@@ -279,4 +279,11 @@ pub(crate) struct Graph {
     /// Language of the drawing
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: GraphFormat,
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("give a number from 1 on".to_owned()),
+    }
 }

@@ -29,10 +29,13 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let code = if error.use_stderr() { 2 } else { 0 };
-            // Nobody is left to tell if the stream is gone.
+            if error.use_stderr() {
+                Output { json: false, quiet: false }.remark(format_args!("anchorite: {}", one_line(&error)));
+                return ExitCode::from(2);
+            }
+            // Help and version; nobody is left to tell if the stream is gone.
             let _ = error.print();
-            return ExitCode::from(code);
+            return ExitCode::SUCCESS;
         }
     };
     tracing_subscriber::fmt()
@@ -48,6 +51,15 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// An error of the command line, without the usage that `--help` shows.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let said = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let joined = said.map(|line| line.trim_start_matches("error: ")).collect::<Vec<_>>().join(" ");
+    format!("{joined}; `anchorite help` shows what there is")
 }
 
 fn run(arguments: &Arguments) -> Result<Found> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anchorite::{EngineOptions, Limits, Settings};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
 use crate::arguments::Global;
@@ -28,14 +28,20 @@ struct File {
 
 /// What the engine is set up with, and on how many threads.
 pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)> {
-    let file = read(global.config.as_deref())?;
+    let path = global.config.as_deref().unwrap_or(Path::new(FILE));
+    let file = read(path, global.config.is_some())?;
+    // Where a name came from, for the error that refuses it.
+    let origin = |given: &Option<String>, option: &str| match given {
+        Some(_) => option.to_owned(),
+        None => path.display().to_string(),
+    };
     let text = |given: &Option<String>, stored: Option<String>| given.clone().or(stored);
     let profile = match text(&global.profile, file.profile) {
-        Some(name) => name.parse().map_err(|error| anyhow!("--profile: {error}"))?,
+        Some(name) => name.parse().map_err(|error| anyhow!("{}: {error}", origin(&global.profile, "--profile")))?,
         None => anchorite::Profile::default(),
     };
     let device = match text(&global.device, file.device) {
-        Some(name) => name.parse()?,
+        Some(name) => name.parse().with_context(|| origin(&global.device, "--device"))?,
         None => anchorite::DeviceChoice::default(),
     };
     let options = EngineOptions {
@@ -51,12 +57,14 @@ pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)>
     Ok((options, global.threads.or(file.threads)))
 }
 
-fn read(given: Option<&Path>) -> Result<File> {
-    let path = given.unwrap_or(Path::new(FILE));
+fn read(path: &Path, given: bool) -> Result<File> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && given.is_none() => return Ok(File::default()),
-        Err(error) => return Err(error).with_context(|| format!("settings file {}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !given => return Ok(File::default()),
+        Err(error) => bail!("settings file {}: {error}; check the path given with --config", path.display()),
     };
-    toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), error.message()))
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        anyhow!("{}, line {line}: {}", path.display(), error.message().replace('\n', " "))
+    })
 }

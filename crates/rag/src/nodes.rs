@@ -236,7 +236,7 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
     let mut candidates: Vec<String> = missing.iter().map(|missing| missing.query.clone()).collect();
     if let Some(Lacking { rule_title, .. }) = missing.first() {
         candidates.push(prompts::conditions_query(&state.question));
-        candidates.push(prompts::coverage_query(rule_title));
+        candidates.extend((!rule_title.is_empty()).then(|| prompts::coverage_query(rule_title)));
     }
     let guess = state.hypothesis.rsplit("; ").next().unwrap_or_default().trim_start_matches(prompts::UNKNOWN);
     if let Some(generator) = parts.generator.filter(|_| missing.is_empty()) {
@@ -247,9 +247,11 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
         candidates.push(with_names(written.text.trim(), &state.question));
     }
     candidates.push(with_names(guess, &state.question));
+    candidates.retain(|candidate| !candidate.trim().is_empty());
     candidates.retain(|candidate| is_grounded(candidate, &state.question, &evidence));
     // Without a generator, and where it drifts: the question again, in the words of the passage that comes nearest to it.
-    candidates.extend(evidence.first().map(|nearest| prompts::feedback_query(&state.question, &nearest.title)));
+    let nearest = evidence.iter().find(|passage| !passage.title.is_empty());
+    candidates.extend(nearest.map(|nearest| prompts::feedback_query(&state.question, &nearest.title)));
     let mut asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
     let mut new = Vec::new();
     for candidate in candidates {
@@ -261,7 +263,8 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
         new.push(candidate);
     }
     context.note(&if new.is_empty() { "nothing new to ask".to_owned() } else { new.join(" | ") });
-    Ok(RagUpdate { new_queries: Some(new), ..RagUpdate::default() })
+    let exhausted = new.is_empty();
+    Ok(RagUpdate { new_queries: (!exhausted).then_some(new), exhausted: Some(exhausted), ..RagUpdate::default() })
 }
 
 /// A quantity without which a rule can't be applied.
@@ -343,7 +346,7 @@ fn with_names(phrase: &str, question: &str) -> String {
             .collect()
     };
     let asked = names(question);
-    if asked.is_empty() || !names(phrase).is_empty() {
+    if phrase.trim().is_empty() || asked.is_empty() || !names(phrase).is_empty() {
         return phrase.to_owned();
     }
     format!("{} {}", phrase.trim_end_matches(['?', '.', ' ']), asked.join(" "))

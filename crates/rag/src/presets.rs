@@ -201,7 +201,7 @@ fn decide_to_generate(state: &RagState, budget: &Budget) -> &'static str {
 }
 
 fn has_new_queries(state: &RagState, _: &Budget) -> &'static str {
-    if state.new_queries.last().is_some_and(|batch| !batch.is_empty()) { "search" } else { "nothing new" }
+    if *state.exhausted { "nothing new" } else { "search" }
 }
 
 fn verdict(state: &RagState) -> &'static str {

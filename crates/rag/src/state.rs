@@ -65,6 +65,8 @@ state! {
         newly_useful: Overwrite<usize>,
         /// New queries, one list a round.
         new_queries: AppendBatch<String>,
+        /// Nothing new was left to ask.
+        exhausted: Overwrite<bool>,
         /// What the passages suggest, and what is still unknown.
         hypothesis: Overwrite<String>,
         /// The latest answer.

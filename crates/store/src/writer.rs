@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anchorite_core::{Document, ModelFingerprint};
 use rusqlite::{Connection, TransactionBehavior};
@@ -202,6 +203,8 @@ impl Drop for Writer {
     fn drop(&mut self) {
         // Moves the log into the database, so that the folder can be copied or made read-only. Readers at work may forbid
         // it; then the next one to close does it.
+        // And nobody waits for readers here.
+        let _ = self.connection.busy_timeout(Duration::ZERO);
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anchorite::core::{Citation, Verdict};
-use anchorite::{Answer, AskOptions, BudgetLimits, Engine, ModelInUse, Progress, Status, Strategy};
+use anchorite::{Answer, AskOptions, BudgetLimits, Engine, ModelInUse, ModelRole, Progress, Status, Strategy};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -43,10 +43,6 @@ pub(crate) fn run(engine: &Engine, arguments: &Ask, output: &Output) -> Result<F
         resume: arguments.resume,
         no_generator: arguments.no_generator,
     };
-    let notices = engine.models().missing();
-    for notice in &notices {
-        output.remark(notice);
-    }
     let spinner = output.bar(0, "{spinner} {msg}");
     spinner.set_message("opening the models");
     let mut on_progress = |progress: &Progress| match progress {
@@ -61,6 +57,11 @@ pub(crate) fn run(engine: &Engine, arguments: &Ask, output: &Output) -> Result<F
     };
     let answer = engine.ask(&arguments.place.kb, &arguments.question, &options, &mut on_progress)?;
     spinner.finish_and_clear();
+    let roles = [ModelRole::Reranker, ModelRole::Generator];
+    let notices = engine.models().missing(if arguments.no_generator { &roles[..1] } else { &roles });
+    for notice in &notices {
+        output.remark(notice);
+    }
     if output.json {
         let timings = Timings {
             total: answer.seconds,

@@ -18,6 +18,8 @@ const BATCH: usize = 256;
 
 /// A line of input: its text, and the record to give back.
 struct Line {
+    /// From 1, in the file.
+    number: usize,
     text: String,
     id: Option<Value>,
 }
@@ -29,23 +31,29 @@ fn lines(path: &Path) -> Result<Box<dyn Iterator<Item = Result<Line>>>> {
     } else {
         Box::new(BufReader::new(File::open(path).with_context(|| format!("can't read {name}"))?))
     };
-    let parsed = reader.lines().enumerate().map(move |(index, line)| {
-        let line = line.with_context(|| format!("{name}, line {}", index + 1))?;
-        parse(&line)
-            .map_err(|problem| anyhow!("{name}, line {}: {problem}", index + 1))
-            .map(|parsed| parsed.filter(|line| !line.text.trim().is_empty()))
+    let parsed = reader.lines().zip(1..).map(move |(line, number)| {
+        let line = line.with_context(|| format!("{name}, line {number}"))?;
+        parse(&line, number).map_err(|problem| anyhow!("{name}, line {number}: {problem}"))
     });
     Ok(Box::new(parsed.filter_map(Result::transpose)))
 }
 
-fn parse(line: &str) -> Result<Option<Line>, String> {
-    if !line.trim_start().starts_with('{') {
-        return Ok(Some(Line { text: line.to_owned(), id: None }));
+/// A plain line, or a record with its text; nothing for a blank line.
+fn parse(line: &str, number: usize) -> Result<Option<Line>, String> {
+    if line.trim().is_empty() {
+        return Ok(None);
     }
-    let record: Value = serde_json::from_str(line).map_err(|error| format!("not JSON ({error})"))?;
+    if !line.trim_start().starts_with('{') {
+        return Ok(Some(Line { number, text: line.to_owned(), id: None }));
+    }
+    let record: Value =
+        serde_json::from_str(line).map_err(|error| format!("not JSON, from column {} on", error.column()))?;
     let text = record.get("text").and_then(Value::as_str).ok_or("the record has no \"text\"")?.to_owned();
+    if text.trim().is_empty() {
+        return Err("the record's \"text\" is blank".to_owned());
+    }
     let id = record.get("_id").or_else(|| record.get("id")).cloned();
-    Ok(Some(Line { text, id }))
+    Ok(Some(Line { number, text, id }))
 }
 
 pub(crate) fn embed(engine: &Engine, arguments: &Embed, output: &Output) -> Result<Found> {
@@ -85,7 +93,7 @@ pub(crate) fn rerank(engine: &Engine, arguments: &Rerank, output: &Output) -> Re
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     for (rank, index) in order.into_iter().enumerate() {
         let line = &batch[index];
-        let mut record = json!({ "rank": rank + 1, "score": scores[index], "line": index + 1, "text": line.text });
+        let mut record = json!({ "rank": rank + 1, "score": scores[index], "line": line.number, "text": line.text });
         if let Some(id) = &line.id {
             record["_id"] = id.clone();
         }

@@ -38,7 +38,9 @@ fn show(report: &IngestReport, output: &Output) -> Result<()> {
     list("could not be taken in", &report.failed, |item| item.reason.clone(), output);
     list("skipped", &report.skipped, |item| format!("{}: {}", item.source, item.reason), output);
     list("taken in with a remark", &report.warnings, |item| format!("{}: {}", item.source, item.reason), output);
-    if report.nothing_new() {
+    if report.nothing_new() && report.unchanged == 0 {
+        output.line("nothing was taken in: there was nothing to read")?;
+    } else if report.nothing_new() {
         output.line(format_args!("nothing new: {} documents were there already", report.unchanged))?;
     } else {
         output.line(format_args!(

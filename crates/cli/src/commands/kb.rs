@@ -110,20 +110,22 @@ fn show(snapshot: &Snapshot, name: &str, output: &Output) -> Result<Found> {
 }
 
 fn delete(place: &KnowledgeBase, names: &[String], output: &Output) -> Result<Found> {
-    let snapshot = place.snapshot()?;
+    // Numbers are looked up first: a reader that is still open would keep the deleted words in the database's log.
+    let numbers = {
+        let snapshot = place.snapshot()?;
+        let by_number = |name: &String| Ok(find(&snapshot, name)?.map(|document| document.id));
+        names.iter().map(by_number).collect::<Result<Vec<_>>>()?
+    };
     let mut writer = place.open_writer()?;
     let mut batch = writer.begin("delete")?;
     let mut total = Deletion::default();
-    for name in names {
+    for (name, number) in names.iter().zip(numbers) {
         let by_source = batch.delete_source(name)?;
-        let deletion = if by_source.sources > 0 {
-            by_source
-        } else {
-            match find(&snapshot, name)? {
-                Some(document) => batch.delete_document(document.id)?,
-                None => bail!(
-                    "there is no document {name:?}, and nothing was deleted; `anchorite kb list` shows what is there"
-                ),
+        let deletion = match number {
+            _ if by_source.sources > 0 => by_source,
+            Some(number) => batch.delete_document(number)?,
+            None => {
+                bail!("there is no document {name:?}, and nothing was deleted; `anchorite kb list` shows what is there")
             }
         };
         total.sources += deletion.sources;

@@ -1,6 +1,6 @@
 //! `anchorite search`
 
-use anchorite::{Engine, Mode, Passage, SearchOptions};
+use anchorite::{Engine, Mode, ModelRole, Passage, SearchOptions};
 use anyhow::Result;
 
 use crate::Found;
@@ -20,6 +20,11 @@ impl From<ModeArgument> for Mode {
 pub(crate) fn run(engine: &Engine, arguments: &Search, output: &Output) -> Result<Found> {
     let options = SearchOptions { k: arguments.k, mode: arguments.mode.into(), rerank: !arguments.no_rerank };
     let found = engine.search(&arguments.place.kb, &arguments.query, options)?;
+    if options.rerank {
+        for notice in engine.models().missing(&[ModelRole::Reranker]) {
+            output.remark(notice);
+        }
+    }
     if output.json {
         output.document(&found)?;
     } else {

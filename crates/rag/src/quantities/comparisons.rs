@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::arithmetic::{add, compare, convert, same, subtract};
+use super::events::asks_for_events;
 use super::model::{Bound, Quantity, Value};
 use super::notes::{Note, NoteKind};
 use super::relevance::Question;
@@ -179,6 +180,10 @@ pub(super) fn comparison_notes(question: &Question<'_>, sources: &[Source<'_>]) 
     let Some(wanted) = wanted_by(&lowered) else { return Vec::new() };
     let names = &question.names;
     let enough = if wanted == Wanted::Total { (2..=6).contains(&names.len()) } else { names.len() == 2 };
+    // Dates of a death or a first performance are told from other dates elsewhere.
+    if wanted == Wanted::Elapsed && asks_for_events(question) {
+        return Vec::new();
+    }
     if !enough || question.scan.quantities.iter().any(|quantity| quantity.bound == Bound::Exact) {
         return Vec::new();
     }
@@ -222,7 +227,7 @@ fn quantity_for(
         let births = if said == ["born"] { births_in(source) } else { Vec::new() };
         for quantity in source.scan.quantities.iter().chain(&births) {
             let wrong = quantity.dimension() != dimension || quantity.bound != Bound::Exact || quantity.per.is_some();
-            if wrong || dimension == Dimension::Date && !has_year(quantity) {
+            if wrong || source.scan.is_secondary(quantity) || dimension == Dimension::Date && !has_year(quantity) {
                 continue;
             }
             let Some(scope) = source.scope_of(quantity) else { continue };

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::bounds::Opening;
 use super::items::{Item, ItemValue};
 use super::model::{Bound, Date, Edge, Quantity, QuantityRange, Value};
+use super::revisions::{is_change, is_restated};
 use super::scanner::items_of;
 use super::units::{Dimension, Unit};
 
@@ -15,6 +16,10 @@ pub(super) struct Scan {
     pub(super) quantities: Vec<Quantity>,
     /// All ranges and one-sided limits in order.
     pub(super) ranges: Vec<QuantityRange>,
+    /// Starts of quantities that another one has taken the place of.
+    superseded: Vec<usize>,
+    /// Starts of quantities that repeat another one in brackets.
+    restated: Vec<usize>,
 }
 
 impl Scan {
@@ -23,6 +28,21 @@ impl Scan {
         let from = self.quantities.partition_point(|quantity| quantity.span.start < span.start);
         let to = self.quantities.partition_point(|quantity| quantity.span.start < span.end);
         &self.quantities[from..to.max(from)]
+    }
+
+    /// Whether the text says that another value has taken the place of this one.
+    pub(super) fn is_superseded(&self, quantity: &Quantity) -> bool {
+        self.superseded.binary_search(&quantity.span.start).is_ok()
+    }
+
+    /// Whether it repeats the quantity before it in another unit and with coarser rounding.
+    pub(super) fn is_restated(&self, quantity: &Quantity) -> bool {
+        self.restated.binary_search(&quantity.span.start).is_ok()
+    }
+
+    /// Whether the text has a better quantity for the same thing.
+    pub(super) fn is_secondary(&self, quantity: &Quantity) -> bool {
+        self.is_superseded(quantity) || self.is_restated(quantity)
     }
 
     /// The ranges that start within a span.
@@ -59,10 +79,16 @@ struct Pair {
 pub(super) fn scan(text: &str) -> Scan {
     let mut items = join_compounds(text, items_of(text));
     let mut pairs = Vec::new();
+    let mut superseded = Vec::new();
     let mut index = 0;
     while index + 1 < items.len() {
         if let Some(pair) = pair_at(text, &mut items, index) {
-            pairs.push(pair);
+            let first = &items[index];
+            if first.prefix.opening == Some(Opening::From) && is_change(text, first) {
+                superseded.push(first.span.start);
+            } else {
+                pairs.push(pair);
+            }
             index += 2;
         } else {
             index += 1;
@@ -88,6 +114,9 @@ pub(super) fn scan(text: &str) -> Scan {
         }
         scan.quantities.push(quantity);
     }
+    scan.superseded = superseded;
+    let restated = scan.quantities.windows(2).filter(|pair| is_restated(text, &pair[0], &pair[1]));
+    scan.restated = restated.map(|pair| pair[1].span.start).collect();
     scan
 }
 

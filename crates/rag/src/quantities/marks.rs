@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use super::arithmetic::convert;
+use super::comparatives::comparative_mark;
 use super::extract::Scan;
 use super::model::{Bound, Edge, QuantityRange};
+use super::spoken_labels::spoken_labels;
 use super::tiers::Outcome;
 use super::units::Dimension;
 use super::words::{is_list_line, sentences, words_of};
@@ -21,8 +23,10 @@ pub(super) struct Segment {
 #[derive(Debug, Clone)]
 pub(super) enum Condition {
     Range(Box<QuantityRange>),
-    /// "later than that".
+    /// "later than that", "for longer flights".
     BeyondPrevious,
+    /// "for shorter flights".
+    BelowPrevious,
     /// "in all other cases".
     Remainder,
 }
@@ -36,6 +40,8 @@ pub(super) enum OutcomeKind {
     Named(String),
     /// The text of a list line or table cell.
     Line,
+    /// What a sentence calls a range ("they speak of high altitude").
+    Spoken,
 }
 
 #[derive(Debug, Clone)]
@@ -139,6 +145,8 @@ pub(super) fn marks_of(
     let mut ranges = scan.ranges.iter().peekable();
     let mut quantities = scan.quantities.iter().peekable();
     let mut result = Vec::with_capacity(segments.len());
+    // The first and the last condition so far.
+    let mut seen: Option<(usize, usize)> = None;
     for segment in segments {
         let mut marks: Vec<Mark> = Vec::new();
         let mut last_range: Option<(&QuantityRange, usize)> = None;
@@ -152,6 +160,7 @@ pub(super) fn marks_of(
                 continue;
             }
             last_range = Some((range, range.span.end));
+            seen = Some((seen.map_or(segment.span.start, |(first, _)| first), range.span.end));
             marks.push(Mark {
                 kind: MarkKind::Condition(Condition::Range(Box::new(range.clone()))),
                 span: range.span.clone(),
@@ -175,13 +184,28 @@ pub(super) fn marks_of(
                 });
             }
         }
+        if let Some((first, last)) = seen.filter(|(_, last)| segment.span.start.saturating_sub(*last) <= NEAR) {
+            let from = first.max(last.saturating_sub(NEAR));
+            marks.extend(comparative_mark(text, segment, dimension, char_start(text, from)));
+        }
         marks.extend(phrase_marks(text, segment));
         marks.extend(named_marks(text, segment));
         marks.extend(line_mark(text, segment, &marks));
+        marks.extend(spoken_labels(text, segment, &marks));
         marks.sort_by_key(|mark| (mark.span.start, mark.span.end));
         result.push((segment.clone(), marks));
     }
     result
+}
+
+/// A comparative takes up conditions at most this many bytes before it.
+const NEAR: usize = 600;
+
+fn char_start(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
 }
 
 const MONEY_CUES: &[&str] = &[

@@ -8,10 +8,13 @@
 //! Invariant: a note is right or absent. Whatever is ambiguous gives no note.
 
 mod arithmetic;
+mod asked;
 mod bounds;
 mod check;
+mod comparatives;
 mod comparisons;
 mod dates;
+mod events;
 mod extract;
 mod items;
 mod marks;
@@ -19,11 +22,17 @@ mod model;
 mod notes;
 mod number_words;
 mod numbers;
+mod quotient;
 mod relevance;
+mod revisions;
 mod scan_numbers;
 mod scanner;
 mod source;
+mod special_cases;
+mod spoken_labels;
+mod subject;
 mod tier_check;
+mod tier_ranges;
 mod tiers;
 mod units;
 mod words;

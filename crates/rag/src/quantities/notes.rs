@@ -5,8 +5,11 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::arithmetic::{contains, convert, same};
+use super::asked::answering;
 use super::comparisons::comparison_notes;
+use super::events::event_note;
 use super::model::{Quantity, collapse};
+use super::quotient::quotient_note;
 use super::relevance::{Candidate, Question, condition_word, deciding_quantities, relevant_rules};
 use super::source::Source;
 use super::tiers::{Outcome, Rule, Tier};
@@ -26,6 +29,8 @@ pub enum NoteKind {
     Total,
     /// The time between two dates.
     Elapsed,
+    /// How many times one quantity goes into another.
+    Quotient,
 }
 
 /// A statement computed from the evidence.
@@ -72,20 +77,30 @@ pub fn notes(question: &str, passages: &[&str]) -> Vec<Note> {
     let sources: Vec<Source<'_>> = passages.iter().map(|text| Source::read(text)).collect();
     let question = Question::read(question, &sources);
     let mut result: Vec<Note> = Vec::new();
-    let relevant = relevant_rules(&question, &sources);
+    let relevant = answering(&question, &sources, relevant_rules(&question, &sources));
     for (passage, rule, _) in &relevant {
         let source = &sources[*passage];
         let alike =
             relevant.iter().filter(|(_, other, _)| other.dimension == rule.dimension && !same_rule(other, rule));
         let name_rule = alike.count() > 0;
         let candidates = deciding_quantities(&question, &sources, source, rule);
-        for group in groups_of(candidates) {
-            if let Some(note) = tier_note(&question, &sources, *passage, rule, &group, name_rule) {
-                merge(&mut result, note);
+        let found: Vec<(String, Note)> = groups_of(candidates)
+            .iter()
+            .filter_map(|group| tier_note(&question, &sources, *passage, rule, group, name_rule))
+            .collect();
+        // Two values of one thing that fall in different tiers: which one is meant is not clear.
+        let contradicted = |subject: &str, note: &Note| {
+            found.iter().any(|(other, known)| other == subject && known.outcome != note.outcome)
+        };
+        for (subject, note) in &found {
+            if !contradicted(subject, note) {
+                merge(&mut result, note.clone());
             }
         }
     }
     result.extend(comparison_notes(&question, &sources));
+    result.extend(event_note(&question, &sources));
+    result.extend(quotient_note(&question, &sources));
     result
 }
 
@@ -96,7 +111,7 @@ pub fn notes(question: &str, passages: &[&str]) -> Vec<Note> {
 pub fn undetermined(question: &str, passages: &[&str]) -> Vec<Undetermined> {
     let sources: Vec<Source<'_>> = passages.iter().map(|text| Source::read(text)).collect();
     let question = Question::read(question, &sources);
-    let relevant = relevant_rules(&question, &sources);
+    let relevant = answering(&question, &sources, relevant_rules(&question, &sources));
     let best = relevant.iter().map(|entry| entry.2).fold(0.0, f64::max);
     let mut result: Vec<Undetermined> = Vec::new();
     for (passage, rule, score) in relevant {
@@ -104,18 +119,23 @@ pub fn undetermined(question: &str, passages: &[&str]) -> Vec<Undetermined> {
             continue;
         }
         let source = &sources[passage];
-        if deciding_quantities(&question, &sources, source, rule)
-            .iter()
-            .any(|candidate| tier_of(rule, &candidate.quantity).is_some())
-        {
+        // A value that falls between the tiers is known, although no tier holds it.
+        let is_known = |quantity: &Quantity| {
+            tier_of(rule, quantity).is_some()
+                || rule.tiers.iter().all(|tier| contains(&tier.range, quantity) == Some(false))
+        };
+        let candidates = deciding_quantities(&question, &sources, source, rule);
+        let what = condition_word(source, rule);
+        let pointless = what == "distance" && !question.has_way(source);
+        if pointless || candidates.iter().any(|candidate| is_known(&candidate.quantity)) {
             continue;
         }
         result.push(Undetermined {
             passage,
             span: rule.span.clone(),
             dimension: rule.dimension,
-            what: condition_word(source, rule),
-            about: question.about(),
+            what,
+            about: question.about(source),
             rule: rule.clone(),
         });
     }
@@ -156,6 +176,7 @@ fn groups_of(candidates: Vec<Candidate>) -> Vec<Vec<Candidate>> {
     if groups.len() > MAX_TYING { Vec::new() } else { groups }
 }
 
+/// The note for values that agree, and what they are the value of.
 fn tier_note(
     question: &Question<'_>,
     sources: &[Source<'_>],
@@ -163,7 +184,7 @@ fn tier_note(
     rule: &Rule,
     group: &[Candidate],
     name_rule: bool,
-) -> Option<Note> {
+) -> Option<(String, Note)> {
     let candidate = preferred(rule, group);
     let quantity = &candidate.quantity;
     let tier = tier_of(rule, quantity)?;
@@ -175,7 +196,8 @@ fn tier_note(
         return None;
     }
     let text = sources[passage].text;
-    let mut statement = format!("Computed: {} ({})", written(quantity, rule), subject_of(question, sources, candidate));
+    let subject = subject_of(question, sources, passage, candidate);
+    let mut statement = format!("Computed: {} ({subject})", written(quantity, rule));
     statement.push_str(&format!(" is {}, so ", tier.range));
     if name_rule {
         statement.push_str(&format!("by the rule \"{}\" ", title_of(&sources[passage])));
@@ -185,7 +207,10 @@ fn tier_note(
         let holds = contains(&exception.range, quantity) != Some(false);
         if holds && !exception.outcome.is_same(&tier.outcome) {
             let words = plain(text.get(exception.span.clone()).unwrap_or(""));
-            statement.push_str(&format!(" (special case in the text: \"{words}\")"));
+            statement.push_str(&format!(" (special case in the text: \"{words}\""));
+            let told = exception.span.start <= exception.outcome_span.start
+                && exception.outcome_span.end <= exception.span.end;
+            statement.push_str(&if told { ")".to_owned() } else { format!(": {})", exception.outcome) });
         }
     }
     statement.push('.');
@@ -193,13 +218,14 @@ fn tier_note(
     places.extend(group.iter().filter_map(|other| Some((other.passage?, other.quantity.span.clone()))));
     places.sort_by_key(|(index, span)| (*index, span.start, span.end));
     places.dedup();
-    Some(Note {
+    let note = Note {
         text: statement,
         kind: NoteKind::Tier,
         sources: places,
         outcome: Some(tier.outcome.clone()),
         inputs: vec![quantity.clone()],
-    })
+    };
+    Some((subject, note))
 }
 
 /// The reading in the rule's own unit, where there is one.
@@ -234,8 +260,12 @@ const VERBS: &[&str] = &[
     "amounts", "had", "beträgt", "ist", "war", "sind", "covers", "peaked",
 ];
 
+/// "From Munich to Paris it" is no subject.
+const LEADING_PREPOSITIONS: &[&str] =
+    &["from", "between", "over", "in", "on", "at", "with", "near", "by", "as", "after", "before", "von", "zwischen"];
+
 /// The words of the text before the verb ("the flight distance between Munich and Delhi"), or the shared names.
-fn subject_of(question: &Question<'_>, sources: &[Source<'_>], candidate: &Candidate) -> String {
+fn subject_of(question: &Question<'_>, sources: &[Source<'_>], rule: usize, candidate: &Candidate) -> String {
     let Some(index) = candidate.passage else { return "given in the question".to_owned() };
     let source = &sources[index];
     let names = names_of(source.text, candidate.own.clone());
@@ -245,14 +275,15 @@ fn subject_of(question: &Question<'_>, sources: &[Source<'_>], candidate: &Candi
         && (2..=14).contains(&verb)
     {
         let subject = words[..verb].join(" ");
-        let named = question.names.iter().any(|name| {
-            let lowered = subject.to_lowercase();
-            name.words.iter().any(|word| lowered.contains(word.as_str()))
-        });
+        let lowered = subject.to_lowercase();
+        let known: Vec<&str> = lowered.split(|letter: char| !letter.is_alphanumeric()).collect();
+        let required = question.required(&sources[rule]);
+        let named = required.iter().all(|name| name.words.iter().any(|word| known.contains(&word.as_str())));
+        let stands_alone = known.first().is_some_and(|first| !LEADING_PREPOSITIONS.contains(first));
         let clean = subject.chars().all(|letter| {
             letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '–' | '\'' | '’' | ',' | '.' | '(' | ')')
         });
-        if named && clean {
+        if named && clean && stands_alone {
             return lower_article(&subject);
         }
     }
@@ -261,9 +292,9 @@ fn subject_of(question: &Question<'_>, sources: &[Source<'_>], candidate: &Candi
         .filter(|name| question.names.iter().any(|asked| asked.words.iter().any(|word| name.words.contains(word))))
         .map(|name| name.text.clone())
         .collect();
-    let all: Vec<String> =
-        if asked.is_empty() { question.names.iter().map(|name| name.text.clone()).collect() } else { asked };
-    all.join(" and ")
+    // A name that the clause leaves to its title or to a pronoun is told as the question has it.
+    let required: Vec<String> = question.required(&sources[rule]).iter().map(|name| name.text.clone()).collect();
+    if asked.len() < required.len() { required.join(" and ") } else { asked.join(" and ") }
 }
 
 fn lower_article(subject: &str) -> String {

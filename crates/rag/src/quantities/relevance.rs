@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use super::asked::is_of_moment;
 use super::extract::{Scan, scan};
 use super::model::{Bound, Quantity};
 use super::numbers::{Style, style_of};
@@ -33,7 +34,7 @@ impl<'q> Question<'q> {
             }
         }
         names.sort_by_key(|name| name.span.start);
-        let route = route_of(text, &names);
+        let route = route_of(text, &names).filter(|route| !is_term(route, sources));
         if let Some((start, end)) = &route {
             for name in [start, end] {
                 if !names.iter().any(|known| known.words == name.words) {
@@ -62,14 +63,38 @@ impl<'q> Question<'q> {
         self.names.iter().filter(|name| !speaks_of(rule_source, name)).collect()
     }
 
-    /// What the question is about, for "the distance … Delhi and Munich".
-    pub(super) fn about(&self) -> Option<String> {
+    /// What the question is about, for "the distance … Delhi and Munich": what the rule itself does not speak of.
+    pub(super) fn about(&self, rule_source: &Source<'_>) -> Option<String> {
         if let Some((start, end)) = &self.route {
             return Some(format!("{} and {}", start.text, end.text));
         }
-        let names: Vec<&str> = self.names.iter().map(|name| name.text.as_str()).collect();
+        let names: Vec<&str> = self.required(rule_source).iter().map(|name| name.text.as_str()).collect();
         (!names.is_empty() && names.len() <= 4).then(|| names.join(", "))
     }
+
+    /// The words in lower case.
+    pub(super) fn words(&self) -> Vec<String> {
+        words_of(self.text, 0..self.text.len()).into_iter().map(|word| word.lower).collect()
+    }
+
+    /// Whether the question names places that a distance could lie between, or nothing that would be its own subject.
+    pub(super) fn has_way(&self, rule_source: &Source<'_>) -> bool {
+        let leads = |name: &&Name| {
+            let before = self.text[..name.span.start].trim_end().to_lowercase();
+            ["from", "to", "between", "into", "nach", "von", "zwischen"]
+                .iter()
+                .any(|word| before.strip_suffix(word).is_some_and(|head| !head.ends_with(char::is_alphanumeric)))
+        };
+        let required = self.required(rule_source);
+        self.route.is_some() || required.is_empty() || required.iter().any(|name| leads(&name))
+    }
+}
+
+/// "Saffir-Simpson" is no way from Saffir to Simpson where a passage with a rule writes it with the same hyphen.
+fn is_term(route: &(Name, Name), sources: &[Source<'_>]) -> bool {
+    let term = |mark: &str| format!("{}{mark}{}", route.0.text, route.1.text);
+    let terms = [term("-"), term("–"), term("‑")];
+    sources.iter().any(|source| !source.rules.is_empty() && terms.iter().any(|term| source.text.contains(term)))
 }
 
 fn single(text: &str, span: Range<usize>) -> Name {
@@ -97,7 +122,9 @@ fn route_of(text: &str, names: &[Name]) -> Option<(Name, Name)> {
     for pair in names.windows(2) {
         let between = text.get(pair[0].span.end..pair[1].span.start).unwrap_or("").trim();
         let before = text[..pair[0].span.start].trim_end().to_lowercase();
-        let joined = matches!(between, "to" | "nach" | "–" | "-" | "→" | "bis")
+        let hyphen = text.get(pair[0].span.end..pair[1].span.start).is_some_and(|gap| matches!(gap, "-" | "–" | "‑"));
+        let joined = matches!(between, "to" | "nach" | "–" | "-" | "‑" | "→" | "bis")
+            && (!hyphen || speaks_of_travel(text))
             || matches!(between, "and" | "und") && (before.ends_with("between") || before.ends_with("zwischen"));
         if joined {
             return Some((pair[0].clone(), pair[1].clone()));
@@ -132,6 +159,33 @@ fn route_of(text: &str, names: &[Name]) -> Option<(Name, Name)> {
         }
     }
     None
+}
+
+/// A hyphen joins the ends of a way only where the question speaks of one: "the Munich-Delhi flight".
+fn speaks_of_travel(text: &str) -> bool {
+    const TRAVEL: &[&str] = &[
+        "flight",
+        "flights",
+        "fly",
+        "route",
+        "trip",
+        "journey",
+        "travel",
+        "distance",
+        "far",
+        "km",
+        "kilometres",
+        "kilometers",
+        "miles",
+        "train",
+        "ticket",
+        "flug",
+        "flüge",
+        "flügen",
+        "strecke",
+        "entfernung",
+    ];
+    words_of(text, 0..text.len()).iter().any(|word| TRAVEL.contains(&word.lower.as_str()))
 }
 
 /// Aspects of a dimension: (word for it, words that speak of it).
@@ -191,8 +245,8 @@ fn rule_words(source: &Source<'_>, rule: &Rule) -> HashSet<String> {
 pub(super) fn condition_word(source: &Source<'_>, rule: &Rule) -> String {
     let words = rule_words(source, rule);
     let aspects = aspects_in(&words, rule.dimension);
-    // "wind speed" says more than "speed".
-    if rule.dimension == Dimension::Speed && (words.contains("wind") || words.contains("winds")) {
+    // "wind speed" says more than "speed", and stands above a scale more often than within it.
+    if rule.dimension == Dimension::Speed && source.stems.contains("wind") {
         return "wind speed".to_owned();
     }
     (*aspects.first().unwrap_or(&rule.dimension.word())).to_owned()
@@ -266,13 +320,16 @@ pub(super) fn deciding_quantities(
                 .rules
                 .iter()
                 .any(|other| other.span.start <= quantity.span.start && quantity.span.end <= other.span.end);
-            if in_rule {
+            let own_unit = quantity.unit.is_same(&rule.unit);
+            let secondary = source.scan.is_superseded(quantity) || source.scan.is_restated(quantity) && !own_unit;
+            if in_rule || secondary {
                 continue;
             }
             let Some(scope) = source.scope_of(quantity) else { continue };
             let (names, words) = (scope.names(source.text), scope.words(source.text));
             let named = required.iter().all(|name| mentions(&names, &words, name));
-            if !named || !aspect_fits(rule_source, rule, source.text, &scope) {
+            let moment = rule.dimension != Dimension::Speed || is_of_moment(question, source.text, &scope.parts);
+            if !named || !moment || !aspect_fits(rule_source, rule, source.text, &scope) {
                 continue;
             }
             let score = scope.stems(source.text).intersection(&question.stems).count();

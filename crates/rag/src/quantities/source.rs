@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::extract::{Scan, scan};
 use super::model::Quantity;
+use super::subject::{speaks_of_subject, title_name};
 use super::tiers::{Rule, rules_in};
 use super::words::{Name, content_stems, is_list_line, names_of, sentences, words_of};
 
@@ -72,7 +73,7 @@ impl<'p> Source<'p> {
             return None;
         }
         let own = self.clause_of(quantity, &sentence);
-        let mut parts = vec![own.clone()];
+        let mut parts = self.without_earlier_events(&own, quantity);
         if own.start > sentence.start
             && let Some(colon) = piece.find(':').map(|found| sentence.start + found)
             && colon < own.start
@@ -85,7 +86,21 @@ impl<'p> Source<'p> {
         } else if index > 0 && self.opens_with_pronoun(&sentence) {
             parts.insert(0, self.sentences[index - 1].clone());
         }
+        if speaks_of_subject(self.text, &self.sentences, index)
+            && let Some((title, _)) = title_name(self.text, &self.sentences)
+        {
+            parts.insert(0, self.sentences[title].clone());
+        }
         Some(Scope { own, parts })
+    }
+
+    /// "Ian crossed Cuba and *then* struck Cayo Costa with winds of 150 mph": of what comes before "then" only the first
+    /// name, the one that acts, has to do with the quantity.
+    fn without_earlier_events(&self, own: &Range<usize>, quantity: &Quantity) -> Vec<Range<usize>> {
+        let before = &self.text[own.start..quantity.span.start.max(own.start)];
+        let Some(then) = before.rfind(" then ").map(|at| own.start + at) else { return vec![own.clone()] };
+        let actor = names_of(self.text, own.start..then).first().map_or(own.start, |name| name.span.end);
+        vec![own.start..actor, then..own.end]
     }
 
     fn opens_with_pronoun(&self, sentence: &Range<usize>) -> bool {
@@ -102,6 +117,7 @@ impl<'p> Source<'p> {
             .quantities_in(sentence)
             .iter()
             .filter(|other| other.dimension() == quantity.dimension())
+            .filter(|other| other.span == quantity.span || !self.scan.is_secondary(other))
             .collect();
         let Some(place) = siblings.iter().position(|other| other.span == quantity.span) else {
             return sentence.clone();

@@ -86,6 +86,13 @@ impl TierChecker<'_> {
                     }
                 }
             }
+            // "very high altitude" does not state "high altitude".
+            let spans: Vec<Range<usize>> = stated.iter().map(|(span, _)| span.clone()).collect();
+            stated.retain(|(span, _)| {
+                !spans
+                    .iter()
+                    .any(|other| other.start <= span.start && span.end <= other.end && other.len() > span.len())
+            });
         }
         stated
     }

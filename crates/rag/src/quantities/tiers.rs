@@ -1,6 +1,6 @@
 //! Rules with thresholds: a series of ranges of one dimension, each with its outcome.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,14 @@ use serde::{Deserialize, Serialize};
 use super::arithmetic::same;
 use super::extract::{Scan, scan};
 use super::marks::{Condition, Mark, MarkKind, OutcomeKind, Segment, marks_of, segments_of};
-use super::model::{Bound, Edge, Quantity, QuantityRange};
+use super::model::{Quantity, QuantityRange};
+use super::special_cases::special_and_general;
+use super::tier_ranges::{
+    any_overlap, below_last, beyond_last, fill_open_sides, leaves_gap, remainder_of, same_range, settle_shared_ends,
+    stand_apart,
+};
 use super::units::{Dimension, Unit};
+use super::words::{content_stems, names_of};
 
 /// What a tier gives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -89,19 +95,34 @@ const MAX_TIERS: usize = 100;
 
 /// A condition paired with an outcome, before the series is put in order.
 #[derive(Debug, Clone)]
-struct Pair {
+pub(super) struct Pair {
     condition: Condition,
     condition_span: Range<usize>,
     outcome: Outcome,
     outcome_span: Range<usize>,
-    exception: bool,
+    /// Bytes of the special case in the text, where the pair is one.
+    pub(super) exception: Option<Range<usize>>,
     has_cue: bool,
+    /// Where the words begin that belong to this pair and no earlier one.
+    from: usize,
+    /// Stems of these words, condition and outcome left out.
+    stems: HashSet<String>,
+    /// The names among them, in lower case.
+    names: HashSet<String>,
 }
 
 impl Pair {
-    fn span(&self) -> Range<usize> {
+    pub(super) fn span(&self) -> Range<usize> {
         self.condition_span.start.min(self.outcome_span.start)..self.condition_span.end.max(self.outcome_span.end)
     }
+}
+
+/// Pairs that stand together.
+#[derive(Debug, Default)]
+struct Series {
+    pairs: Vec<Pair>,
+    /// A condition with an outcome among them could not be paired: a tier may be missing.
+    broken: bool,
 }
 
 pub(super) fn rules_in(text: &str, scan: &Scan) -> Vec<Rule> {
@@ -124,8 +145,8 @@ pub(super) fn rules_in(text: &str, scan: &Scan) -> Vec<Rule> {
             .collect();
         let mut found: Vec<Rule> = Vec::new();
         for kind in kinds {
-            // A name written out ("Category 3") speaks before the text of a line or cell.
-            if kind == OutcomeKind::Line && !found.is_empty() {
+            // An amount or a name written out ("Category 3") speaks before the text of a line, cell or clause.
+            if matches!(kind, OutcomeKind::Line | OutcomeKind::Spoken) && !found.is_empty() {
                 continue;
             }
             found.extend(rules_of_kind(text, &marked, dimension, &kind));
@@ -137,7 +158,7 @@ pub(super) fn rules_in(text: &str, scan: &Scan) -> Vec<Rule> {
 }
 
 fn rules_of_kind(text: &str, marked: &[(Segment, Vec<Mark>)], dimension: Dimension, kind: &OutcomeKind) -> Vec<Rule> {
-    let mut series: Vec<Pair> = Vec::new();
+    let mut series = Series::default();
     let mut rules = Vec::new();
     for (segment, marks) in marked {
         let relevant: Vec<&Mark> = marks
@@ -147,12 +168,18 @@ fn rules_of_kind(text: &str, marked: &[(Segment, Vec<Mark>)], dimension: Dimensi
                 _ => true,
             })
             .collect();
-        for pair in pairs_of(text, segment, &relevant) {
-            let far = series.last().is_some_and(|last| pair.span().start.saturating_sub(last.span().end) > MAX_GAP);
-            if far {
+        let pairs = pairs_of(text, segment, &relevant);
+        let has = |wanted: fn(&MarkKind) -> bool| relevant.iter().any(|mark| wanted(&mark.kind));
+        series.broken |= pairs.is_empty()
+            && !series.pairs.is_empty()
+            && has(|kind| matches!(kind, MarkKind::Condition(_)))
+            && has(|kind| matches!(kind, MarkKind::Outcome(..)));
+        for pair in pairs {
+            let last = series.pairs.last();
+            if last.is_some_and(|last| pair.span().start.saturating_sub(last.span().end) > MAX_GAP) {
                 rules.extend(finish(text, &std::mem::take(&mut series), dimension));
             }
-            series.push(pair);
+            series.pairs.push(pair);
         }
     }
     rules.extend(finish(text, &series, dimension));
@@ -202,29 +229,9 @@ fn alternating(text: &str, segment: &Segment, conditions: &[&Mark], outcomes: &[
     pairs
 }
 
-/// "400 for all intra-Community flights of more than A, and for all *other* flights between A and B".
-fn special_and_general(text: &str, segment: &Segment, conditions: &[&Mark], outcome: &Mark) -> Vec<Pair> {
-    let last = conditions[conditions.len() - 1];
-    let before_last = conditions[conditions.len() - 2].span.end;
-    let between = text.get(before_last..last.span.start).unwrap_or("").to_lowercase();
-    if !between.split(|letter: char| !letter.is_alphabetic()).any(|word| matches!(word, "other" | "others" | "anderen"))
-    {
-        return Vec::new();
-    }
-    conditions
-        .iter()
-        .enumerate()
-        .map(|(index, condition)| {
-            let mut pair = pair_of(text, segment.span.start, condition, outcome);
-            pair.exception = index + 1 < conditions.len();
-            pair
-        })
-        .collect()
-}
-
 const CUES: &[&str] = &["if", "for", "when", "where", "whenever", "wenn", "für", "bei", "falls", "orders"];
 
-fn pair_of(text: &str, from: usize, condition: &Mark, outcome: &Mark) -> Pair {
+pub(super) fn pair_of(text: &str, from: usize, condition: &Mark, outcome: &Mark) -> Pair {
     let (kind, outcome_value) = match &outcome.kind {
         MarkKind::Outcome(kind, value) => (kind.clone(), value.as_ref().clone()),
         _ => (OutcomeKind::Line, Outcome::Label(String::new())),
@@ -235,52 +242,109 @@ fn pair_of(text: &str, from: usize, condition: &Mark, outcome: &Mark) -> Pair {
     };
     let end = condition.span.end.max(outcome.span.end);
     let portion = text.get(from.min(end)..end).unwrap_or("").to_lowercase();
-    let named = matches!(kind, OutcomeKind::Named(_) | OutcomeKind::Line);
+    let named = matches!(kind, OutcomeKind::Named(_) | OutcomeKind::Line | OutcomeKind::Spoken);
     let has_cue = named || portion.split(|letter: char| !letter.is_alphabetic()).any(|word| CUES.contains(&word));
+    let (first, second) =
+        if condition.span.start < outcome.span.start { (condition, outcome) } else { (outcome, condition) };
+    let from = from.min(second.span.start);
+    let between = first.span.end.max(from);
+    let own = [from.min(first.span.start)..first.span.start, between..second.span.start.max(between)];
+    let names = own.iter().flat_map(|part| names_of(text, part.clone())).flat_map(|name| name.words).collect();
     Pair {
         condition: condition_value,
         condition_span: condition.span.clone(),
         outcome: outcome_value,
         outcome_span: outcome.span.clone(),
-        exception: false,
+        exception: None,
         has_cue,
+        from,
+        stems: own.iter().flat_map(|part| content_stems(text, part.clone())).collect(),
+        names,
     }
 }
 
-/// Turns a series of pairs into rules; starts anew where a range takes up what an earlier one already covers.
-fn finish(text: &str, pairs: &[Pair], dimension: Dimension) -> Option<Rule> {
+/// Turns a series of pairs into a rule.
+///
+/// Where the series as it stands is none, but is one without a pair that speaks of something special ("for flights
+/// within the European Union of more than 1,500 km"), that pair is an exception.
+fn finish(text: &str, series: &Series, dimension: Dimension) -> Option<Rule> {
+    let pairs = &series.pairs;
     if pairs.len() > MAX_TIERS {
         return None;
     }
+    if let Some(ordered) = put_in_order(text, pairs, None, dimension) {
+        // What a neighbour leaves open can be filled in only where no tier is missing and all speak of one thing.
+        let unsure = ordered.filled && (series.broken || name_different_things(pairs));
+        return (!unsure).then_some(ordered.rule);
+    }
+    let mut found = None;
+    for special in (0..pairs.len()).filter(|special| is_special(pairs, *special)) {
+        let Some(ordered) = put_in_order(text, pairs, Some(special), dimension) else { continue };
+        if ordered.nested || series.broken || leaves_gap(&ordered.rule.tiers) {
+            continue;
+        }
+        if found.is_some() {
+            return None;
+        }
+        found = Some(ordered.rule);
+    }
+    found
+}
+
+/// Whether a pair speaks of something that no other pair speaks of.
+fn is_special(pairs: &[Pair], special: usize) -> bool {
+    pairs.len() > 2
+        && pairs[special]
+            .stems
+            .iter()
+            .any(|stem| !pairs.iter().enumerate().any(|(index, other)| index != special && other.stems.contains(stem)))
+}
+
+/// "20 EUR for up to 23 kg in Economy, 50 EUR for up to 32 kg in Business": no tiers of one another.
+fn name_different_things(pairs: &[Pair]) -> bool {
+    let Some((first, rest)) = pairs.split_first() else { return false };
+    rest.iter().any(|pair| pair.exception.is_none() && !pair.names.is_subset(&first.names))
+}
+
+/// A series put in order.
+struct Ordered {
+    rule: Rule,
+    /// An open end was taken from a neighbouring tier.
+    nested: bool,
+    /// That, or a tier was stated as what lies beyond or beside the others.
+    filled: bool,
+}
+
+fn put_in_order(text: &str, pairs: &[Pair], special: Option<usize>, dimension: Dimension) -> Option<Ordered> {
     let mut tiers: Vec<Tier> = Vec::new();
     let mut exceptions: Vec<Tier> = Vec::new();
     let mut all_cues = true;
     let mut any_cue = false;
+    let mut filled = false;
     let mut pending: Vec<&Pair> = Vec::new();
-    for pair in pairs {
+    for (index, pair) in pairs.iter().enumerate() {
         let range = match &pair.condition {
             Condition::Range(range) => range.as_ref().clone(),
             Condition::BeyondPrevious => beyond_last(&tiers, &pair.condition_span)?,
+            Condition::BelowPrevious => below_last(&tiers, &pair.condition_span)?,
             Condition::Remainder => {
                 pending.push(pair);
                 continue;
             }
         };
-        let tier = tier_of(text, pair, range);
-        if pair.exception {
+        filled |= !matches!(pair.condition, Condition::Range(_));
+        let mut tier = tier_of(text, pair, range);
+        if special == Some(index) || pair.exception.is_some() {
+            tier.span = pair.exception.clone().unwrap_or(pair.from..pair.span().end);
             exceptions.push(tier);
             continue;
         }
         all_cues &= pair.has_cue;
         any_cue |= pair.has_cue;
-        let repeated = tiers.iter().any(|known| same_range(&known.range, &tier.range));
-        if !repeated {
-            tiers.push(tier);
-        } else if !tiers
-            .iter()
-            .any(|known| same_range(&known.range, &tier.range) && known.outcome.is_same(&tier.outcome))
-        {
-            return None;
+        match tiers.iter().find(|known| same_range(&known.range, &tier.range)) {
+            None => tiers.push(tier),
+            Some(known) if known.outcome.is_same(&tier.outcome) => {}
+            Some(_) => return None,
         }
     }
     let nested = fill_open_sides(&mut tiers);
@@ -291,12 +355,18 @@ fn finish(text: &str, pairs: &[Pair], dimension: Dimension) -> Option<Rule> {
         let mut tier = tier_of(text, pair, range);
         tier.condition_text = tier.range.to_string();
         tiers.push(tier);
+        filled = true;
     }
     // Without words of condition, values that only happen to be limited would look like a rule.
     let everyday = matches!(dimension, Dimension::Money | Dimension::Time | Dimension::Percent | Dimension::Count);
     if nested && !all_cues || everyday && (!any_cue || stand_apart(&tiers)) {
         return None;
     }
+    let rule = rule_of(tiers, exceptions, dimension)?;
+    Some(Ordered { rule, nested, filled: filled || nested })
+}
+
+fn rule_of(tiers: Vec<Tier>, exceptions: Vec<Tier>, dimension: Dimension) -> Option<Rule> {
     let distinct = tiers.iter().skip(1).any(|tier| !tier.outcome.is_same(&tiers[0].outcome));
     if tiers.len() < 2 || !distinct || any_overlap(&tiers) {
         return None;
@@ -315,11 +385,20 @@ fn finish(text: &str, pairs: &[Pair], dimension: Dimension) -> Option<Rule> {
     Some(Rule { dimension, unit, tiers, exceptions, span: start..end })
 }
 
+/// The byte after a clause that narrows the condition down: "more than 3,500 km *that begin or end outside the Union*".
+fn restriction_end(text: &str, end: usize) -> usize {
+    const LONGEST: usize = 100;
+    let rest = &text[end..];
+    let restricts = [" that ", " which "].iter().any(|word| rest.starts_with(word));
+    let length = rest.find([',', ';', '.', ':', '(', '|', '\n', '"']).unwrap_or(rest.len());
+    if restricts && length <= LONGEST { end + rest[..length].trim_end().len() } else { end }
+}
+
 fn tier_of(text: &str, pair: &Pair, range: QuantityRange) -> Tier {
     let condition_text = match &pair.condition {
         // The unit of "1,500 and 3,500 km" and the words of "later than that" stand elsewhere: the range is clearer.
         Condition::Range(_) if !text[range.span.clone()].contains(['<', '>']) => {
-            super::model::collapse(&text[range.span.clone()])
+            super::model::collapse(&text[range.span.start..restriction_end(text, range.span.end)])
         }
         _ => range.to_string(),
     };
@@ -330,135 +409,4 @@ fn tier_of(text: &str, pair: &Pair, range: QuantityRange) -> Tier {
         span: pair.span(),
         condition_text,
     }
-}
-
-fn edge_value(edge: Option<&Edge>, open: f64) -> f64 {
-    edge.and_then(|edge| edge.quantity.base_value()).unwrap_or(open)
-}
-
-fn bounds_of(range: &QuantityRange) -> (f64, f64) {
-    (edge_value(range.low.as_ref(), f64::NEG_INFINITY), edge_value(range.high.as_ref(), f64::INFINITY))
-}
-
-fn near(left: f64, right: f64) -> bool {
-    left == right || left.is_finite() && right.is_finite() && (left - right).abs() <= 1e-9 * left.abs().max(right.abs())
-}
-
-fn same_range(left: &QuantityRange, right: &QuantityRange) -> bool {
-    let ((left_low, left_high), (right_low, right_high)) = (bounds_of(left), bounds_of(right));
-    near(left_low, right_low) && near(left_high, right_high)
-}
-
-fn complement(edge: &Edge, bound: Bound) -> Edge {
-    let mut quantity = edge.quantity.clone();
-    quantity.bound = bound;
-    Edge { quantity, inclusive: edge.inclusive.map(|inclusive| !inclusive) }
-}
-
-/// "later than that": what lies above the range before.
-fn beyond_last(tiers: &[Tier], span: &Range<usize>) -> Option<QuantityRange> {
-    let high = tiers.last()?.range.high.as_ref()?;
-    let mut low = complement(high, Bound::MoreThan);
-    low.inclusive = Some(false);
-    Some(QuantityRange { low: Some(low), high: None, span: span.clone() })
-}
-
-/// Fills ends that nested limits leave open: "up to 1,500: 250; up to 3,500: 400" means 1,500 to 3,500 for the second.
-/// Whether anything was filled.
-fn fill_open_sides(tiers: &mut [Tier]) -> bool {
-    let mut filled = false;
-    for index in 1..tiers.len() {
-        let (head, tail) = tiers.split_at_mut(index);
-        let (before, after) = (&mut head[index - 1].range, &mut tail[0].range);
-        let upper_only = |range: &QuantityRange| range.low.is_none() && range.high.is_some();
-        let lower_only = |range: &QuantityRange| range.low.is_some() && range.high.is_none();
-        let (before_bounds, after_bounds) = (bounds_of(before), bounds_of(after));
-        if upper_only(after) && before.high.is_some() && before_bounds.1 < after_bounds.1 {
-            after.low = before.high.as_ref().map(|edge| complement(edge, Bound::MoreThan));
-            filled = true;
-        } else if lower_only(before) && lower_only(after) && before_bounds.0 < after_bounds.0 {
-            before.high = after.low.as_ref().map(|edge| complement(edge, Bound::LessThan));
-            filled = true;
-        } else if lower_only(after) && before.low.is_some() && before_bounds.0 > after_bounds.0 {
-            after.high = before.low.as_ref().map(|edge| complement(edge, Bound::LessThan));
-            filled = true;
-        } else if upper_only(before) && upper_only(after) && before_bounds.1 > after_bounds.1 {
-            before.low = after.high.as_ref().map(|edge| complement(edge, Bound::MoreThan));
-            filled = true;
-        }
-    }
-    filled
-}
-
-/// Where two tiers meet, the one that says whether it holds the shared end decides for the other.
-fn settle_shared_ends(tiers: &mut [Tier]) {
-    for upper in 0..tiers.len() {
-        for lower in 0..tiers.len() {
-            let (Some(high), Some(low)) = (&tiers[lower].range.high, &tiers[upper].range.low) else { continue };
-            let (Some(high_value), Some(low_value)) = (high.quantity.base_value(), low.quantity.base_value()) else {
-                continue;
-            };
-            if lower == upper || !near(high_value, low_value) {
-                continue;
-            }
-            let (new_high, new_low) = match (high.inclusive, low.inclusive) {
-                (Some(high), None) => (Some(high), Some(!high)),
-                (None, Some(low)) => (Some(!low), Some(low)),
-                (Some(true), Some(true)) => (None, None),
-                known => known,
-            };
-            if let Some(edge) = &mut tiers[lower].range.high {
-                edge.inclusive = new_high;
-            }
-            if let Some(edge) = &mut tiers[upper].range.low {
-                edge.inclusive = new_low;
-            }
-        }
-    }
-}
-
-/// What no tier covers, where that is one open side.
-fn remainder_of(tiers: &[Tier], span: &Range<usize>) -> Option<QuantityRange> {
-    if any_overlap(tiers) {
-        return None;
-    }
-    let open_low = tiers.iter().any(|tier| tier.range.low.is_none());
-    let open_high = tiers.iter().any(|tier| tier.range.high.is_none());
-    let mut ordered: Vec<&QuantityRange> = tiers.iter().map(|tier| &tier.range).collect();
-    ordered.sort_by(|left, right| bounds_of(left).0.total_cmp(&bounds_of(right).0));
-    if !ordered.windows(2).all(|pair| near(bounds_of(pair[0]).1, bounds_of(pair[1]).0)) {
-        return None;
-    }
-    match (open_low, open_high) {
-        (true, false) => {
-            let mut low = complement(ordered.last()?.high.as_ref()?, Bound::MoreThan);
-            // Nothing else claims the end, so "between … and …" keeps it and the rest starts beyond.
-            low.inclusive = low.inclusive.or(Some(false));
-            Some(QuantityRange { low: Some(low), high: None, span: span.clone() })
-        }
-        (false, true) => {
-            let mut high = complement(ordered.first()?.low.as_ref()?, Bound::LessThan);
-            high.inclusive = high.inclusive.or(Some(false));
-            Some(QuantityRange { low: None, high: Some(high), span: span.clone() })
-        }
-        _ => None,
-    }
-}
-
-/// Two open-ended ranges that do not meet: more likely two statements than one rule.
-fn stand_apart(tiers: &[Tier]) -> bool {
-    let [first, second] = tiers else { return false };
-    let (first, second) = (bounds_of(&first.range), bounds_of(&second.range));
-    let closed = [first, second].iter().any(|(low, high)| low.is_finite() && high.is_finite());
-    !closed && !near(first.1, second.0) && !near(second.1, first.0)
-}
-
-fn any_overlap(tiers: &[Tier]) -> bool {
-    tiers.iter().enumerate().any(|(index, tier)| {
-        let (low, high) = bounds_of(&tier.range);
-        tiers[index + 1..].iter().any(|other| {
-            let (other_low, other_high) = bounds_of(&other.range);
-            low < other_high && other_low < high && !near(low, other_high) && !near(other_low, high)
-        })
-    })
 }
