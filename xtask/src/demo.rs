@@ -27,7 +27,8 @@ pub(crate) fn demo(profile: Profile) -> Result<ExitCode> {
     let knowledge_base = target.join("demo.kb");
 
     let mut build = cargo();
-    build.args(["build", "--package", "anchorite-cli"]).current_dir(checkout);
+    // The whole workspace is selected, so that features are as in `test` and nothing is built twice.
+    build.args(["build", "--workspace", "--bin", "anchorite"]).current_dir(checkout);
     let mut ingest = Command::new(&anchorite);
     ingest.arg("ingest").arg(&documents).arg("--kb").arg(&knowledge_base);
     let mut ask = Command::new(&anchorite);

@@ -17,7 +17,9 @@ pub enum InferenceError {
     #[error(transparent)]
     Embedding(#[from] EmbeddingError),
     /// The prompt does not fit the model's context.
-    #[error("the prompt has {tokens} tokens and the model reads at most {limit}; shorten it or choose a model with a longer context")]
+    #[error(
+        "the prompt has {tokens} tokens and the model reads at most {limit}; shorten it or choose a model with a longer context"
+    )]
     PromptTooLong {
         /// Tokens of the prompt.
         tokens: usize,
@@ -25,7 +27,9 @@ pub enum InferenceError {
         limit: usize,
     },
     /// The model's output is not numbers.
-    #[error("the model {model} gave logits that are not numbers; its file may be damaged (run `anchorite models verify`)")]
+    #[error(
+        "the model {model} gave logits that are not numbers; its file may be damaged (run `anchorite models verify`)"
+    )]
     NotANumber {
         /// The model.
         model: String,

@@ -48,7 +48,9 @@ impl Default for Limits {
 
 /// An input crossed a limit.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{what} is {actual}, and the limit `{limit}` is {allowed}; raise it in anchorite.toml under [limits] if this is intended")]
+#[error(
+    "{what} is {actual}, and the limit `{limit}` is {allowed}; raise it in anchorite.toml under [limits] if this is intended"
+)]
 pub struct LimitExceeded {
     /// What was too large, with its name: "line 7 of notes.jsonl".
     pub what: String,

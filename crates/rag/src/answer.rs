@@ -3,11 +3,11 @@
 use anchorite_core::{Answer, AnswerState, Budget, Citation, InferenceError, Passage, Status, Verdict};
 use anchorite_graph::Run;
 
-use crate::Parts;
 use crate::extract::conditions;
 use crate::prompts::{UNKNOWN, is_refusal};
 use crate::quantities::{Note, NoteKind, tiers};
 use crate::state::{Draft, RagState};
+use crate::{Parts, Settings};
 
 /// Makes the answer of a run.
 ///
@@ -18,7 +18,7 @@ pub fn conclude(parts: &Parts<'_>, run: &Run<RagState>, budget: &Budget) -> Resu
     let (status, draft) = match (state.draft.as_ref(), state.best.as_ref()) {
         (Some(draft), _) if draft.supported && draft.useful => (Status::Answered, Some(draft)),
         (_, Some(best)) if best.supported && best.useful => (Status::Answered, Some(best)),
-        (_, Some(best)) if worth_showing(best) => (Status::Partial, Some(best)),
+        (_, Some(best)) if worth_showing(best, parts.settings) => (Status::Partial, Some(best)),
         _ => (Status::Declined, None),
     };
     let mut answer = Answer {
@@ -43,9 +43,11 @@ pub fn conclude(parts: &Parts<'_>, run: &Run<RagState>, budget: &Budget) -> Resu
     Ok(answer)
 }
 
-/// A partial answer must hold at least one supported claim that speaks to the question.
-fn worth_showing(draft: &Draft) -> bool {
-    !draft.refusal && draft.useful && draft.claims.iter().any(|claim| claim.verdict == Verdict::Supported)
+/// A partial answer must hold at least one supported claim, and not be far from what was asked.
+fn worth_showing(draft: &Draft, settings: &Settings) -> bool {
+    !draft.refusal
+        && draft.usefulness >= settings.usefulness / 2.0
+        && draft.claims.iter().any(|claim| claim.verdict == Verdict::Supported)
 }
 
 fn show(parts: &Parts<'_>, state: &RagState, draft: &Draft, answer: &mut Answer) -> Result<(), InferenceError> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anchorite_core::Budget;
-use anchorite_graph::{CompileError, END, Graph, Guard, START};
+use anchorite_graph::{CompileError, END, Graph, GraphBuilder, Guard, START};
 use thiserror::Error;
 
 use crate::Parts;
@@ -97,32 +97,14 @@ fn simple<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileError>
 }
 
 fn multi_agent<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileError> {
-    Graph::builder(Strategy::MultiAgent.name())
-        .node(node::RETRIEVE, move |state, context| nodes::retrieve(parts, state, context))
-        .node(node::GRADE, move |state, context| nodes::grade_documents(parts, state, context))
-        .node(node::GENERATE, move |state, context| nodes::generate(parts, state, context))
-        .node(node::CHECK, move |state, context| nodes::grade_generation(parts, state, context))
-        .node(node::HYPOTHESIS, move |state, context| nodes::hypothesis(parts, state, context))
-        .node(node::TRANSFORM, move |state, context| nodes::transform_query(parts, state, context))
+    search_loop(Graph::builder(Strategy::MultiAgent.name()), parts)
         .edge(START, node::RETRIEVE)
-        .edge(node::RETRIEVE, node::GRADE)
-        .branch(
-            node::GRADE,
-            decide_to_generate,
-            &[("generate", node::GENERATE), ("transform_query", node::HYPOTHESIS), ("give up", END)],
-        )
-        .edge(node::GENERATE, node::CHECK)
         .branch(
             node::CHECK,
-            |state, budget| match verdict(state) {
-                verdict @ ("not supported" | "not useful") if !budget.has_round() => {
-                    if verdict == "not supported" {
-                        "not supported, no round left"
-                    } else {
-                        "not useful, no round left"
-                    }
-                }
-                verdict => verdict,
+            |state, budget| match (verdict(state), budget.has_round()) {
+                ("not supported", false) => "not supported, no round left",
+                ("not useful", false) => "not useful, no round left",
+                (verdict, _) => verdict,
             },
             &[
                 ("useful", END),
@@ -132,24 +114,14 @@ fn multi_agent<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileE
                 ("not useful, no round left", END),
             ],
         )
-        .edge(node::HYPOTHESIS, node::TRANSFORM)
-        .branch(node::TRANSFORM, has_new_queries, &[("search", node::RETRIEVE), ("nothing new", END)])
-        .guard(node::RETRIEVE, Guard::Budget)
-        .guard(node::TRANSFORM, Guard::Novelty)
         .compile()
 }
 
 fn self_rag<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileError> {
     let rewrites = parts.settings.rewrites;
-    Graph::builder(Strategy::SelfRag.name())
+    search_loop(Graph::builder(Strategy::SelfRag.name()), parts)
         .node(node::DECIDE, move |state, context| nodes::decide_retrieval(parts, state, context))
         .node(node::REPLY, move |state, context| nodes::reply(parts, state, context))
-        .node(node::RETRIEVE, move |state, context| nodes::retrieve(parts, state, context))
-        .node(node::GRADE, move |state, context| nodes::grade_documents(parts, state, context))
-        .node(node::GENERATE, move |state, context| nodes::generate(parts, state, context))
-        .node(node::CHECK, move |state, context| nodes::grade_generation(parts, state, context))
-        .node(node::HYPOTHESIS, move |state, context| nodes::hypothesis(parts, state, context))
-        .node(node::TRANSFORM, move |state, context| nodes::transform_query(parts, state, context))
         .edge(START, node::DECIDE)
         .branch(
             node::DECIDE,
@@ -157,13 +129,6 @@ fn self_rag<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileErro
             &[("retrieve", node::RETRIEVE), ("reply", node::REPLY)],
         )
         .edge(node::REPLY, END)
-        .edge(node::RETRIEVE, node::GRADE)
-        .branch(
-            node::GRADE,
-            decide_to_generate,
-            &[("generate", node::GENERATE), ("transform_query", node::HYPOTHESIS), ("give up", END)],
-        )
-        .edge(node::GENERATE, node::CHECK)
         .branch(
             node::CHECK,
             move |state, budget| match verdict(state) {
@@ -179,12 +144,30 @@ fn self_rag<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileErro
                 ("no round left", END),
             ],
         )
+        .guard(node::GENERATE, Guard::Budget)
+        .compile()
+}
+
+/// What the two loops share: search and grade, write and check, and ask anew. Where checking leads is theirs.
+fn search_loop<'a>(graph: GraphBuilder<'a, RagState>, parts: &'a Parts<'a>) -> GraphBuilder<'a, RagState> {
+    graph
+        .node(node::RETRIEVE, move |state, context| nodes::retrieve(parts, state, context))
+        .node(node::GRADE, move |state, context| nodes::grade_documents(parts, state, context))
+        .node(node::GENERATE, move |state, context| nodes::generate(parts, state, context))
+        .node(node::CHECK, move |state, context| nodes::grade_generation(parts, state, context))
+        .node(node::HYPOTHESIS, move |state, context| nodes::hypothesis(parts, state, context))
+        .node(node::TRANSFORM, move |state, context| nodes::transform_query(parts, state, context))
+        .edge(node::RETRIEVE, node::GRADE)
+        .branch(
+            node::GRADE,
+            decide_to_generate,
+            &[("generate", node::GENERATE), ("transform_query", node::HYPOTHESIS), ("give up", END)],
+        )
+        .edge(node::GENERATE, node::CHECK)
         .edge(node::HYPOTHESIS, node::TRANSFORM)
         .branch(node::TRANSFORM, has_new_queries, &[("search", node::RETRIEVE), ("nothing new", END)])
         .guard(node::RETRIEVE, Guard::Budget)
         .guard(node::TRANSFORM, Guard::Novelty)
-        .guard(node::GENERATE, Guard::Budget)
-        .compile()
 }
 
 /// After grading documents: is there something to write from, and if not, may another round begin?

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anchorite_core::{Answer, Budget, BudgetExceeded, BudgetLimits, Status, Verdict};
 use anchorite_graph::{Run, RunOptions};
 use anchorite_rag::{Parts, RagState, Settings, Strategy, build, conclude};
-use anchorite_testkit::{ListRetriever, OverlapReranker, ScriptedGenerator};
+use anchorite_testkit::{ListRetriever, OverlapReranker, ScriptedGenerator, replies};
 use proptest::prelude::*;
 
 const TIERS: (&str, &str) = (
@@ -172,7 +172,7 @@ proptest! {
 
     #[test]
     fn f35_whatever_a_generator_writes_every_run_ends_within_its_caps(
-        replies in prop::collection::vec("[A-Za-z0-9 .?:\n]{0,60}", 0..30),
+        replies in replies(),
         rounds in 1u64..5,
         steps in 1u64..30,
         which in 0usize..3,

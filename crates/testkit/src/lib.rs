@@ -4,10 +4,17 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
+use proptest::prelude::*;
+
 use anchorite_core::{
     Budget, FinishReason, GenerateOptions, Generation, Generator, InferenceError, ModelFingerprint, Passage, Prompt,
     Reranker, RetrieveError, Retriever, Scores, TokenCounter,
 };
+
+/// What a generator may write, whatever it was asked: words, sentences, fragments, line breaks, nothing.
+pub fn replies() -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec("[A-Za-z0-9 .?:\n]{0,60}", 0..30)
+}
 
 fn fingerprint(name: &str) -> ModelFingerprint {
     ModelFingerprint { name: name.to_owned(), sha256: "0".repeat(64) }

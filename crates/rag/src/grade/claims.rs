@@ -182,7 +182,7 @@ fn cite(
 }
 
 /// True if a claim says what a note came to, or names a quantity that it was computed from.
-fn states(claim: &str, note: &Note) -> bool {
+pub(crate) fn states(claim: &str, note: &Note) -> bool {
     let said = extract(claim);
     let mut known = note.inputs.iter().chain(match &note.outcome {
         Some(Outcome::Quantity(quantity)) => Some(quantity),

@@ -2,6 +2,7 @@
 
 use anchorite_core::{Budget, InferenceError, Passage};
 
+use super::claims::states;
 use super::{log_odds, sigmoid};
 use crate::Parts;
 use crate::prompts;
@@ -24,6 +25,10 @@ pub fn usefulness(
         return Ok(0.0);
     }
     let mut sum = 1.0;
+    // A note was computed for this question; whoever says what it comes to answers it.
+    if notes.iter().any(|note| states(answer, note)) {
+        sum += 2.0;
+    }
     if let Some(scores) = parts.scores(question, &[answer])? {
         sum += 0.3 * scores[0].clamp(-6.0, 6.0);
     }

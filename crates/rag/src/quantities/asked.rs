@@ -1,7 +1,10 @@
 //! What a question asks for, and whether a rule could give it.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use super::relevance::Question;
-use super::source::Source;
+use super::source::{Source, speaks_of};
 use super::tiers::{Outcome, Rule};
 use super::units::{Dimension, unit_at};
 use super::words::{content_stems, stem, words_of};
@@ -61,21 +64,20 @@ const CLASSES: &[&str] = &[
 
 /// The dimensions that an answer must have; nothing where the question leaves it open.
 fn required_dimensions(question: &Question<'_>) -> Option<Vec<Dimension>> {
-    let words: Vec<String> = question.words();
+    let spans: Vec<Range<usize>> =
+        words_of(question.text, 0..question.text.len()).into_iter().map(|word| word.span).collect();
+    let words = question.words();
     if words.first().is_some_and(|first| matches!(first.as_str(), "who" | "whose" | "whom" | "where")) {
         return Some(Vec::new());
     }
     for (index, pair) in words.windows(2).enumerate() {
         match (pair[0].as_str(), pair[1].as_str()) {
             ("how", "many") => {
-                let noun = words.get(index + 2)?;
-                let unit = unit_at(noun, 0).filter(|(_, end)| *end == noun.len());
+                let unit = spans.get(index + 2).and_then(|noun| unit_at(question.text, noun.start));
                 return Some(vec![unit.map_or(Dimension::Count, |(unit, _)| unit.dimension)]);
             }
             ("how", degree) => {
-                if let Some((_, dimensions)) = DEGREES.iter().find(|row| row.0 == degree) {
-                    return Some(dimensions.to_vec());
-                }
+                return DEGREES.iter().find(|row| row.0 == degree).map(|row| row.1.to_vec());
             }
             ("which" | "what", "city" | "town" | "country" | "village" | "year" | "month" | "day" | "person") => {
                 return Some(Vec::new());
@@ -104,16 +106,52 @@ fn likely_dimension(question: &Question<'_>) -> Option<Dimension> {
     (has(SUMS) || words[asks - 1] == "much").then_some(Dimension::Money)
 }
 
+/// Things that have rules of their own: where the question speaks of one and the passage does not, the rule is another's.
+const OWN_SUBJECTS: &[&[&str]] = &[
+    &["baggage", "luggage", "suitcase", "suitcases", "bag", "bags"],
+    &["meal", "meals", "food", "drinks", "hotel", "overnight"],
+    &["pet", "pets", "dog", "cat"],
+    &["tax", "taxes", "duty", "customs"],
+];
+
+fn is_of_another_subject(question: &Question<'_>, source: &Source<'_>) -> bool {
+    let words = question.words();
+    let speaks = |subject: &&[&str], of: &dyn Fn(&str) -> bool| subject.iter().any(|word| of(word));
+    let elsewhere = OWN_SUBJECTS.iter().any(|subject| {
+        speaks(subject, &|word| words.iter().any(|known| known == word))
+            && !speaks(subject, &|word| source.stems.contains(&stem(word)))
+    });
+    // "the Beaufort scale": a scale by name is that one only.
+    let other_scale = question.names.iter().any(|name| {
+        let next = question.text[name.span.end..].split_whitespace().next().unwrap_or("");
+        matches!(next.trim_end_matches(['?', ',', '.']), "scale" | "index" | "classification" | "system")
+            && !speaks_of(source, name)
+    });
+    elsewhere || other_scale
+}
+
 /// Whether the question may ask for what the rule gives.
 fn may_ask_for(question: &Question<'_>, source: &Source<'_>, rule: &Rule) -> bool {
+    if is_of_another_subject(question, source) {
+        return false;
+    }
     let required = required_dimensions(question);
     let fits = rule.tiers.iter().any(|tier| match &tier.outcome {
         Outcome::Quantity(outcome) => required.as_ref().is_none_or(|some| some.contains(&outcome.dimension())),
         Outcome::Label(label) => required.is_none() && asks_for_name(question, rule, label),
     });
     // A single word in common, such as "flight", makes no common subject.
-    let shared = question.stems.intersection(&source.stems).count();
-    fits && (shared >= 2 || 4 * shared >= question.stems.len())
+    let (shared, all) = (question.stems.intersection(&source.stems).count(), question.stems.len());
+    // A share is an answer to "how much" only where the subject leaves no doubt.
+    let unlikely = likely_dimension(question).is_some_and(|likely| !gives(rule, likely));
+    fits && if unlikely { 2 * shared >= all } else { shared >= 2 || 4 * shared >= all }
+}
+
+fn gives(rule: &Rule, dimension: Dimension) -> bool {
+    rule.tiers.iter().any(|tier| match &tier.outcome {
+        Outcome::Quantity(outcome) => outcome.dimension() == dimension,
+        Outcome::Label(_) => false,
+    })
 }
 
 fn asks_for_name(question: &Question<'_>, rule: &Rule, label: &str) -> bool {
@@ -131,14 +169,20 @@ pub(super) fn answering<'s>(
 ) -> Vec<(usize, &'s Rule, f64)> {
     let mut rules = rules;
     rules.retain(|(passage, rule, _)| may_ask_for(question, &sources[*passage], rule));
-    let Some(likely) = likely_dimension(question) else { return rules };
-    let gives = |rule: &Rule| {
-        let mut outcomes = rule.tiers.iter().map(|tier| &tier.outcome);
-        outcomes.any(|outcome| matches!(outcome, Outcome::Quantity(it) if it.dimension() == likely))
-    };
-    if rules.iter().any(|(_, rule, _)| gives(rule)) {
-        rules.retain(|(_, rule, _)| gives(rule));
+    let likely = likely_dimension(question);
+    if rules.iter().any(|(_, rule, _)| likely.is_some_and(|likely| gives(rule, likely))) {
+        rules.retain(|(_, rule, _)| likely.is_some_and(|likely| gives(rule, likely)));
     }
+    // A passage that shares less with the question, and nothing that another one does not share, has the wrong rule.
+    let shared =
+        |passage: usize| -> BTreeSet<&String> { question.stems.intersection(&sources[passage].stems).collect() };
+    let all: Vec<(Dimension, BTreeSet<&String>)> =
+        rules.iter().map(|(passage, rule, _)| (rule.dimension, shared(*passage))).collect();
+    let mut own = all.iter();
+    rules.retain(|_| {
+        let Some((dimension, own)) = own.next() else { return true };
+        !all.iter().any(|(other, words)| other == dimension && own.len() < words.len() && own.is_subset(words))
+    });
     rules
 }
 
@@ -152,7 +196,7 @@ const MOMENTS: &[(&[&str], &[&str])] = &[
 ];
 
 /// Whether a speed is that of the moment the question asks about.
-pub(super) fn is_of_moment(question: &Question<'_>, text: &str, parts: &[std::ops::Range<usize>]) -> bool {
+pub(super) fn is_of_moment(question: &Question<'_>, text: &str, parts: &[Range<usize>]) -> bool {
     let asked = question.words();
     MOMENTS.iter().all(|(ask, say)| {
         let is_asked = asked.iter().any(|word| ask.contains(&word.as_str()));

@@ -65,6 +65,11 @@ const ATTRIBUTES: &[Attribute] = &[
     Attribute { dimension: Dimension::Date, asked: BIRTH_ASKED, said: &["born"] },
     Attribute {
         dimension: Dimension::Date,
+        asked: &["died", "die", "dies", "death", "deaths"],
+        said: &["died", "death"],
+    },
+    Attribute {
+        dimension: Dimension::Date,
         asked: &["founded", "established", "formed", "built", "opened", "older", "newer"],
         said: &["founded", "established", "formed", "built", "opened", "completed"],
     },

@@ -14,6 +14,7 @@ mod check;
 mod comparatives;
 mod comparisons;
 mod dates;
+mod event_dates;
 mod events;
 mod extract;
 mod items;
@@ -52,4 +53,8 @@ mod extract_tests;
 #[cfg(test)]
 mod note_tests;
 #[cfg(test)]
+mod sample_tests;
+#[cfg(test)]
 mod tier_tests;
+#[cfg(test)]
+mod wording_tests;

@@ -14,7 +14,7 @@ use super::relevance::{Candidate, Question, condition_word, deciding_quantities,
 use super::source::Source;
 use super::tiers::{Outcome, Rule, Tier};
 use super::units::Dimension;
-use super::words::names_of;
+use super::words::{Name, names_of};
 
 /// What a note computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -119,15 +119,17 @@ pub fn undetermined(question: &str, passages: &[&str]) -> Vec<Undetermined> {
             continue;
         }
         let source = &sources[passage];
-        // A value that falls between the tiers is known, although no tier holds it.
-        let is_known = |quantity: &Quantity| {
-            tier_of(rule, quantity).is_some()
+        // A value of the question is known, and one that falls between the tiers too, although no tier holds it.
+        let is_known = |candidate: &Candidate| {
+            let quantity = &candidate.quantity;
+            candidate.passage.is_none()
+                || tier_of(rule, quantity).is_some()
                 || rule.tiers.iter().all(|tier| contains(&tier.range, quantity) == Some(false))
         };
         let candidates = deciding_quantities(&question, &sources, source, rule);
         let what = condition_word(source, rule);
         let pointless = what == "distance" && !question.has_way(source);
-        if pointless || candidates.iter().any(|candidate| is_known(&candidate.quantity)) {
+        if pointless || candidates.iter().any(is_known) {
             continue;
         }
         result.push(Undetermined {
@@ -287,14 +289,12 @@ fn subject_of(question: &Question<'_>, sources: &[Source<'_>], rule: usize, cand
             return lower_article(&subject);
         }
     }
-    let asked: Vec<String> = names
-        .iter()
-        .filter(|name| question.names.iter().any(|asked| asked.words.iter().any(|word| name.words.contains(word))))
-        .map(|name| name.text.clone())
-        .collect();
-    // A name that the clause leaves to its title or to a pronoun is told as the question has it.
-    let required: Vec<String> = question.required(&sources[rule]).iter().map(|name| name.text.clone()).collect();
-    if asked.len() < required.len() { required.join(" and ") } else { asked.join(" and ") }
+    // With the capitals of the text, should the question have none.
+    let told = |asked: &Name| {
+        let in_text = names.iter().find(|name| name.words == asked.words);
+        in_text.map_or_else(|| asked.text.clone(), |name| name.text.clone())
+    };
+    question.required(&sources[rule]).into_iter().map(told).collect::<Vec<_>>().join(" and ")
 }
 
 fn lower_article(subject: &str) -> String {

@@ -10,7 +10,7 @@ use super::relevance::Question;
 use super::source::Source;
 use super::tiers::Outcome;
 use super::units::{Dimension, Unit};
-use super::words::{content_stems, stem, words_of};
+use super::words::{Word, content_stems, is_stop_word, stem, words_of};
 
 /// Portions that things come in: plural and singular.
 const PORTIONS: &[(&str, &str)] = &[
@@ -40,9 +40,14 @@ const VERBS: &[&str] =
     &["add", "reach", "reaches", "make", "equal", "correspond", "contain", "amount", "fill", "exhaust"];
 /// Nouns for a limit.
 const LIMITS: &[&str] = &["amount", "level", "limit", "dose", "maximum", "allowance", "intake", "quota", "ceiling"];
+/// Words for what a limit allows.
+const ALLOWED: &[&str] = &["safe", "recommended", "allowed", "permitted", "tolerable"];
 const DAILY: &[&str] = &["day", "daily"];
 /// Words that turn round what follows them.
 const NEGATIONS: &[&str] = &["not", "no", "non", "never", "except", "without", "neither", "nor", "unless"];
+
+/// Words that narrow down the people before them.
+const RELATIVES: &[&str] = &["who", "that", "with", "under", "over", "aged", "whose", "in"];
 
 /// What a question of this form names.
 struct Asked {
@@ -93,12 +98,17 @@ fn asked_by(question: &Question<'_>) -> Option<Asked> {
     let mut item_stems = stems_of(span);
     item_stems.remove(&stem(plural));
     item_stems.remove(plural);
+    let group = stems_of(group_start..end);
+    // A limit differs from one kind of people to the next; without them it is not clear which is meant.
+    if group.is_empty() {
+        return None;
+    }
     Some(Asked {
         plural,
         singular,
         item: item_stems,
         rest: stems_of(tail.first()?.span.start..end),
-        group: stems_of(group_start..end),
+        group,
         daily: has(DAILY),
     })
 }
@@ -143,8 +153,16 @@ fn holds_portion(source: &Source<'_>, quantity: &Quantity, asked: &Asked) -> boo
             && near.iter().any(|word| matches!(word.lower.as_str(), "a" | "an" | "one" | "each" | "every" | "per"))
     });
     let stems = content_stems(source.text, scope.own);
-    one && asked.item.is_subset(&stems)
-        && asked.rest.iter().any(|stem| !asked.item.contains(stem) && stems.contains(stem))
+    one && asked.item.is_subset(&stems) && substance_of(source, quantity, asked).is_some()
+}
+
+/// The stem of what the quantity is an amount of, where the question speaks of it: "80 mg of caffeine".
+fn substance_of(source: &Source<'_>, quantity: &Quantity, asked: &Asked) -> Option<String> {
+    let rest = &source.text[quantity.span.end..];
+    let rest = rest.strip_prefix(" of ").or_else(|| rest.strip_prefix(' '))?;
+    let word = rest.split(|letter: char| !letter.is_alphanumeric()).next().filter(|word| !word.is_empty())?;
+    let stem = stem(&word.to_lowercase());
+    (asked.rest.contains(&stem) && !asked.group.contains(&stem)).then_some(stem)
 }
 
 /// "For pregnant women … up to 200 mg of caffeine a day": for the same people, day and substance.
@@ -158,20 +176,36 @@ fn is_limit(source: &Source<'_>, quantity: &Quantity, asked: &Asked, portion: &Q
     let Some(scope) = source.scope_of(quantity).filter(|_| !in_rule) else { return false };
     let words = words_of(source.text, scope.own.clone());
     let daily = words.iter().any(|word| DAILY.contains(&word.lower.as_str()));
-    let stems = content_stems(source.text, scope.own.clone());
-    let denied = words.iter().enumerate().any(|(index, word)| {
-        let before = &words[index.saturating_sub(2)..index];
-        asked.group.contains(&stem(&word.lower)) && before.iter().any(|word| NEGATIONS.contains(&word.lower.as_str()))
-    });
-    let substance = asked.rest.iter().any(|stem| {
-        !asked.group.contains(stem) && stems.contains(stem) && !LIMITS.contains(&stem.as_str()) && !is_vague(stem)
-    });
-    (daily || !asked.daily) && asked.group.is_subset(&stems) && substance && !denied
+    let stems = content_stems(source.text, scope.own);
+    let for_group = words.iter().enumerate().any(|(at, _)| is_for_group(&words, at, asked));
+    let same_substance = substance_of(source, quantity, asked).is_some();
+    // "the lethal dose": what the question says of the limit must be said of this one.
+    let is_said = |wanted: &String| {
+        let is_limit = LIMITS.iter().chain(DAILY).chain(ALLOWED).any(|word| stem(word) == *wanted);
+        is_limit || stems.contains(wanted)
+    };
+    (daily || !asked.daily) && asked.rest.iter().all(is_said) && same_substance && for_group
 }
 
-/// Stems that say nothing about the substance a limit is for.
-fn is_vague(stem: &str) -> bool {
-    matches!(stem, "daily" | "day" | "concern" | "safe" | "recommend" | "maximum" | "limit" | "amount" | "level")
+/// Whether the word names the people asked about: not "pregnant women" where women were asked about, nor "adults who
+/// smoke", nor "who are not pregnant".
+fn is_for_group(words: &[Word], at: usize, asked: &Asked) -> bool {
+    let in_group = |word: &Word| asked.group.contains(&stem(&word.lower));
+    let negates = |word: &Word| NEGATIONS.contains(&word.lower.as_str());
+    let before = &words[..at];
+    let mut first = at;
+    while first > 0 && in_group(&words[first - 1]) {
+        first -= 1;
+    }
+    // All words for the group stand together.
+    let whole = in_group(&words[at]) && at + 1 - first >= asked.group.len();
+    let narrowed =
+        words[..first].last().is_some_and(|word| words[first].follows_directly && !is_stop_word(&word.lower));
+    let denied = before[first.saturating_sub(2)..].iter().any(negates);
+    let next = &words[at + 1..];
+    let relative = next.first().is_some_and(|word| RELATIVES.contains(&word.lower.as_str()));
+    let excepted = next.iter().take(3).any(negates);
+    whole && !narrowed && !denied && (!relative || excepted)
 }
 
 fn note_of(asked: &Asked, portion: (Quantity, Vec<Place>), limit: (Quantity, Vec<Place>), value: f64) -> Note {

@@ -86,7 +86,7 @@ impl<'q> Question<'q> {
                 .any(|word| before.strip_suffix(word).is_some_and(|head| !head.ends_with(char::is_alphanumeric)))
         };
         let required = self.required(rule_source);
-        self.route.is_some() || required.is_empty() || required.iter().any(|name| leads(&name))
+        self.route.is_some() || required.is_empty() || required.iter().any(leads)
     }
 }
 
@@ -218,7 +218,8 @@ const ASPECTS: &[(Dimension, &str, &[&str])] = &[
     (Dimension::Length, "height", &["height", "high", "tall", "elevation", "altitude", "summit", "höhe", "hoch"]),
     (Dimension::Length, "depth", &["depth", "deep", "tief"]),
     (Dimension::Length, "width", &["width", "wide", "diameter", "thick", "wingspan"]),
-    (Dimension::Length, "length", &["length", "runway", "runways", "bridge", "tunnel", "länge"]),
+    (Dimension::Length, "length", &["length", "länge"]),
+    (Dimension::Length, "structure", &["runway", "runways", "bridge", "tunnel"]),
     (Dimension::Time, "delay", &["delay", "delays", "delayed", "late", "later", "lateness", "verspätung"]),
     (Dimension::Time, "age", &["age", "aged", "old", "older", "younger", "alter"]),
     (Dimension::Time, "notice", &["notice", "advance", "informed", "notified", "cancelled"]),
@@ -260,7 +261,8 @@ pub(super) fn aspect_fits(source: &Source<'_>, rule: &Rule, text: &str, scope: &
     match rule.dimension {
         Dimension::Length => {
             // A distance rule takes no runway length; a place between two names needs no word for distance.
-            let other = found.iter().any(|aspect| !rule_aspects.contains(aspect));
+            let is_line = words.contains("circle") || words.contains("line");
+            let other = found.iter().any(|aspect| !(rule_aspects.contains(aspect) || *aspect == "length" && is_line));
             rule_aspects.is_empty() && found.is_empty() || !other
         }
         Dimension::Time if !rule_aspects.is_empty() => found.iter().any(|aspect| rule_aspects.contains(aspect)),

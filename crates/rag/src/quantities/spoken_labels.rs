@@ -9,6 +9,27 @@ use super::words::{Word, words_of};
 
 /// Words that stand before the name.
 const INTRODUCTIONS: &[&str] = &["of", "as", "called", "named", "termed", "is", "are", "counts", "means"];
+/// Verbs of naming. Without one, "up to 10 km of paved road" would be read as a name.
+const NAMING: &[&str] = &[
+    "speak",
+    "speaks",
+    "call",
+    "calls",
+    "called",
+    "known",
+    "named",
+    "termed",
+    "classed",
+    "classified",
+    "rated",
+    "considered",
+    "regarded",
+    "described",
+    "count",
+    "counts",
+    "refer",
+    "refers",
+];
 /// A longer name is a clause.
 const MAX_WORDS: usize = 4;
 
@@ -30,7 +51,8 @@ pub(super) fn spoken_labels(text: &str, segment: &Segment, marks: &[Mark]) -> Ve
         labels.push(found);
     }
     let (first, _) = &labels[0];
-    let one_form = labels.iter().all(|(label, _)| label.introduction == first.introduction && label.noun == first.noun);
+    let one_form = first.is_naming
+        && labels.iter().all(|(label, _)| label.introduction == first.introduction && label.noun == first.noun);
     let distinct: BTreeSet<String> = labels.iter().map(|(_, span)| text[span.clone()].to_lowercase()).collect();
     if !one_form || distinct.len() < labels.len() {
         return Vec::new();
@@ -47,6 +69,8 @@ pub(super) fn spoken_labels(text: &str, segment: &Segment, marks: &[Mark]) -> Ve
 struct Label {
     introduction: String,
     noun: String,
+    /// A verb of naming stands before it.
+    is_naming: bool,
 }
 
 /// The name at the end of a stretch of text that holds nothing but it, its introduction and a few words before.
@@ -66,6 +90,7 @@ fn label_in(text: &str, stretch: Range<usize>) -> Option<(Label, Range<usize>)> 
     if !(2..=MAX_WORDS).contains(&label.len()) || at > 6 {
         return None;
     }
-    let found = Label { introduction: words[at].lower.clone(), noun: last.lower.clone() };
+    let is_naming = words[..=at].iter().any(|word| NAMING.contains(&word.lower.as_str()));
+    let found = Label { introduction: words[at].lower.clone(), noun: last.lower.clone(), is_naming };
     Some((found, label[0].span.start..last.span.end))
 }

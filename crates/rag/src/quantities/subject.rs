@@ -63,7 +63,7 @@ pub(super) fn speaks_of_subject(text: &str, sentences: &[Range<usize>], index: u
         let words = words_of(text, earlier.clone());
         let own =
             subject.words.last().is_some_and(|last| words.iter().any(|word| word.capitalised && word.lower == *last));
-        let relative = words.iter().rposition(|word| RELATIVES.contains(&word.lower.as_str()));
+        let relative = last_relative(text, &words);
         if own {
             let named = subject.words.last().and_then(|last| words.iter().rposition(|word| word.lower == *last));
             // "Bizet's wife left Paris. She died …": whoever is named last may be meant.
@@ -74,6 +74,17 @@ pub(super) fn speaks_of_subject(text: &str, sentences: &[Range<usize>], index: u
         }
     }
     false
+}
+
+/// The last word for somebody's relative: "his father", but not "the son of an innkeeper", who is the subject himself.
+fn last_relative(text: &str, words: &[Word]) -> Option<usize> {
+    let is_owner = |word: &Word| {
+        matches!(word.lower.as_str(), "his" | "her" | "their" | "whose")
+            || ["'s", "’s"].iter().any(|ending| text[word.span.end..].starts_with(ending))
+    };
+    (0..words.len()).rev().find(|index| {
+        RELATIVES.contains(&words[*index].lower.as_str()) && words[index.saturating_sub(3)..*index].iter().any(is_owner)
+    })
 }
 
 /// A pronoun stands before every name, or among no names at all.

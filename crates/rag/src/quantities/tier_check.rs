@@ -144,7 +144,7 @@ impl TierChecker<'_> {
                 contradiction(span, &format!("the evidence gives {} for {range}", plain(&right.outcome.to_string())))
             });
         }
-        if distinct_outcomes > 1 || self.has_size_word() || self.is_stated_elsewhere(rule, tiers[0]) {
+        if distinct_outcomes > 1 || self.has_size_word(rule) || self.is_stated_elsewhere(rule, tiers[0]) {
             return None;
         }
         if let Some(outcome) = outcomes.first() {
@@ -215,10 +215,21 @@ impl TierChecker<'_> {
     }
 
     /// A size in words stands for a condition, in the claim or in the question it answers ("for short flights").
-    fn has_size_word(&self) -> bool {
-        [self.claim, self.question.text]
+    /// A size that a tier is named by is an outcome and no condition.
+    fn has_size_word(&self, rule: &Rule) -> bool {
+        let labels: Vec<String> = rule
+            .tiers
             .iter()
-            .any(|text| words_of(text, 0..text.len()).iter().any(|word| SIZE_WORDS.contains(&word.lower.as_str())))
+            .filter_map(|tier| match &tier.outcome {
+                Outcome::Label(label) => Some(label.to_lowercase()),
+                Outcome::Quantity(_) => None,
+            })
+            .collect();
+        let is_name = |word: &str| labels.iter().any(|label| label.split_whitespace().any(|part| part == word));
+        [self.claim, self.question.text].iter().any(|text| {
+            let words = words_of(text, 0..text.len());
+            words.iter().any(|word| SIZE_WORDS.contains(&word.lower.as_str()) && !is_name(&word.lower))
+        })
     }
 
     /// "not 250 EUR": the words just before deny the outcome.

@@ -242,7 +242,7 @@ pub(super) fn pair_of(text: &str, from: usize, condition: &Mark, outcome: &Mark)
     };
     let end = condition.span.end.max(outcome.span.end);
     let portion = text.get(from.min(end)..end).unwrap_or("").to_lowercase();
-    let named = matches!(kind, OutcomeKind::Named(_) | OutcomeKind::Line | OutcomeKind::Spoken);
+    let named = matches!(kind, OutcomeKind::Named(_) | OutcomeKind::Line);
     let has_cue = named || portion.split(|letter: char| !letter.is_alphabetic()).any(|word| CUES.contains(&word));
     let (first, second) =
         if condition.span.start < outcome.span.start { (condition, outcome) } else { (outcome, condition) };
