@@ -223,7 +223,8 @@ mod tests {
         let budget = Budget::new(BudgetLimits { time: Some(Duration::ZERO), ..BudgetLimits::default() });
         assert_eq!(budget.check(), Err(BudgetExceeded::Time));
         let budget = Budget::unlimited();
-        budget.clone().cancel();
+        let same_purse = budget.clone();
+        same_purse.cancel();
         assert_eq!(budget.check(), Err(BudgetExceeded::Cancelled));
     }
 }

@@ -5,111 +5,10 @@ use std::collections::BTreeSet;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Words that carry no content of their own.
-const STOP_WORDS: &[&str] = &[
-    "a",
-    "about",
-    "according",
-    "after",
-    "all",
-    "also",
-    "am",
-    "an",
-    "and",
-    "any",
-    "are",
-    "as",
-    "at",
-    "based",
-    "be",
-    "been",
-    "before",
-    "being",
-    "between",
-    "both",
-    "but",
-    "by",
-    "can",
-    "could",
-    "did",
-    "do",
-    "does",
-    "each",
-    "for",
-    "from",
-    "had",
-    "has",
-    "have",
-    "he",
-    "her",
-    "here",
-    "his",
-    "how",
-    "i",
-    "if",
-    "in",
-    "into",
-    "is",
-    "it",
-    "its",
-    "many",
-    "may",
-    "me",
-    "more",
-    "most",
-    "much",
-    "my",
-    "no",
-    "not",
-    "of",
-    "on",
-    "one",
-    "or",
-    "other",
-    "our",
-    "out",
-    "over",
-    "passage",
-    "passages",
-    "she",
-    "should",
-    "so",
-    "some",
-    "such",
-    "than",
-    "that",
-    "the",
-    "their",
-    "them",
-    "then",
-    "there",
-    "therefore",
-    "these",
-    "they",
-    "this",
-    "those",
-    "to",
-    "under",
-    "up",
-    "very",
-    "was",
-    "we",
-    "were",
-    "what",
-    "when",
-    "where",
-    "which",
-    "while",
-    "who",
-    "whom",
-    "whose",
-    "why",
-    "will",
-    "with",
-    "would",
-    "you",
-    "your",
-];
+use crate::quantities::is_stop_word;
+
+/// Words that answers and questions use of themselves, beside those that carry no meaning anywhere.
+const OF_THE_TALK: [&str; 5] = ["based", "here", "passage", "passages", "therefore"];
 
 /// Stems (Porter 2001, English) of the content words of `text`, lower case. Numbers and symbols of units are left to those
 /// who compare quantities.
@@ -122,7 +21,7 @@ pub(crate) fn content_words(text: &str) -> BTreeSet<String> {
     text.unicode_words()
         .filter(|word| !is_symbol(word))
         .map(str::to_lowercase)
-        .filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err())
+        .filter(|word| !is_stop_word(word) && !OF_THE_TALK.contains(&word.as_str()))
         .map(|word| stemmer.stem(word.trim_end_matches("'s").trim_end_matches("’s")).into_owned())
         .collect()
 }
@@ -166,11 +65,6 @@ pub(crate) fn may_be_small_talk(message: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stop_words_are_sorted_for_the_search() {
-        assert!(STOP_WORDS.is_sorted());
-    }
 
     #[test]
     fn m16_small_words_and_order_make_no_new_query() {

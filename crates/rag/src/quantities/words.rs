@@ -187,7 +187,7 @@ const STOP_WORDS: &[&str] = &[
 ];
 
 /// Whether a lower-case word carries no meaning of its own.
-pub(super) fn is_stop_word(word: &str) -> bool {
+pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(&word)
 }
 
