@@ -1,6 +1,6 @@
 //! `demo`: from a fresh checkout to a cited answer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anchorite_models::Profile;
@@ -15,9 +15,9 @@ pub(crate) fn demo(profile: Profile) -> Result<ExitCode> {
     let models = install::setup(&[profile], None)?;
     let checkout = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let checkout = checkout.parent().context("this program was built outside a checkout")?;
-    let documents = checkout.join("data").join("documents");
-    if !documents.is_dir() {
-        bail!("{} is missing; run this in a whole checkout", documents.display());
+    let documents = Path::new("data").join("documents");
+    if !checkout.join(&documents).is_dir() {
+        bail!("{} is missing; run this in a whole checkout", checkout.join(&documents).display());
     }
     // This program lies where the build puts programs, whatever the settings say: …/debug/xtask.
     let program = std::env::current_exe().context("can't find this program's own file")?;
@@ -34,7 +34,7 @@ pub(crate) fn demo(profile: Profile) -> Result<ExitCode> {
     let mut ask = Command::new(&anchorite);
     ask.args(["ask", QUESTION, "--kb"]).arg(&knowledge_base).arg("--trace");
     for command in [&mut ingest, &mut ask] {
-        command.env("ANCHORITE_MODELS", &models).env("ANCHORITE_PROFILE", profile.as_str());
+        command.current_dir(checkout).env("ANCHORITE_MODELS", &models).env("ANCHORITE_PROFILE", profile.as_str());
     }
     for command in [&mut build, &mut ingest, &mut ask] {
         report::line(&format!("\n$ {}", shown(command)));

@@ -250,7 +250,7 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
     candidates.retain(|candidate| !candidate.trim().is_empty());
     candidates.retain(|candidate| is_grounded(candidate, &state.question, &evidence));
     // Without a generator, and where it drifts: the question again, in the words of the passage that comes nearest to it.
-    let nearest = evidence.iter().find(|passage| !passage.title.is_empty());
+    let nearest = evidence.iter().find(|passage| !passage.title.is_empty() && missing.is_empty());
     candidates.extend(nearest.map(|nearest| prompts::feedback_query(&state.question, &nearest.title)));
     let mut asked: Vec<String> = state.all_queries().into_iter().map(normal_form).collect();
     let mut new = Vec::new();
