@@ -411,3 +411,13 @@ fn unsafe_code_is_told_from_comments_and_longer_words() {
     assert!(!has_unsafe("// unsafe would be shorter"));
     assert!(!has_unsafe("fn is_unsafe_name() {}"));
 }
+
+#[test]
+fn every_test_named_in_the_architecture_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the page about the architecture");
+    let named: Vec<&str> = text.split('`').filter(|word| word.ends_with(".rs") && word.contains('/')).collect();
+    assert!(named.len() > 10, "{named:?}");
+    let missing: Vec<&&str> = named.iter().filter(|path| !root.join(path).is_file()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
