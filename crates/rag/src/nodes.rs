@@ -8,7 +8,7 @@ use anchorite_graph::{NodeContext, NodeError};
 
 use crate::Parts;
 use crate::extract::extractive_answer;
-use crate::grade::{ground, relevance, usefulness};
+use crate::grade::{comes_to, ground, relevance, usefulness};
 use crate::parts::fit;
 use crate::prompts;
 use crate::quantities::{Note, notes, undetermined};
@@ -82,19 +82,8 @@ pub(crate) fn retrieve(parts: &Parts<'_>, state: &RagState, context: &NodeContex
 
 /// Decision 2 (M11): each new passage is graded on its own, against the question and every new query.
 pub(crate) fn grade_documents(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
-    let queries = state.all_queries();
-    let grades = relevance(parts, &state.new_documents, &queries)?;
-    let mut useful: Vec<Useful> = state
-        .new_documents
-        .iter()
-        .zip(grades)
-        .filter(|(_, (probability, _))| *probability >= parts.settings.relevance)
-        .map(|(passage, (probability, query))| Useful {
-            passage: passage.clone(),
-            probability,
-            query: queries[query].to_owned(),
-        })
-        .collect();
+    let mut useful = graded(parts, state)?;
+    useful.retain(|found| found.probability >= parts.settings.relevance);
     useful.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     // Each query of the round keeps its best, so that one with many good passages does not crowd out the others.
     let share = (parts.settings.passages / state.queries().len().max(1)).max(2);
@@ -114,22 +103,23 @@ pub(crate) fn grade_documents(parts: &Parts<'_>, state: &RagState, context: &Nod
     })
 }
 
-/// Keeps all that was found, ungraded, as the plain pipeline does.
+/// Keeps all that was found, as the plain pipeline does.
 pub(crate) fn keep_documents(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
-    let queries = state.all_queries();
-    let grades = relevance(parts, &state.new_documents, &queries)?;
-    let useful: Vec<Useful> = state
-        .new_documents
-        .iter()
-        .zip(grades)
-        .map(|(passage, (probability, query))| Useful {
-            passage: passage.clone(),
-            probability,
-            query: queries[query].to_owned(),
-        })
-        .collect();
+    let useful = graded(parts, state)?;
     context.note(&format!("{} passages", useful.len()));
     Ok(RagUpdate { newly_useful: Some(useful.len()), useful_documents: useful, ..RagUpdate::default() })
+}
+
+/// The new passages, each with its probability of relevance and the query it is most relevant to.
+fn graded(parts: &Parts<'_>, state: &RagState) -> Result<Vec<Useful>, NodeError> {
+    let queries = state.all_queries();
+    let grades = relevance(parts, &state.new_documents, &queries)?;
+    let useful = |(passage, (probability, query)): (&Passage, (f32, usize))| Useful {
+        passage: passage.clone(),
+        probability,
+        query: queries[query].to_owned(),
+    };
+    Ok(state.new_documents.iter().zip(grades).map(useful).collect())
 }
 
 /// Writes an answer from the useful passages and from what code computes from them (M53).
@@ -163,6 +153,14 @@ pub(crate) fn generate(parts: &Parts<'_>, state: &RagState, context: &NodeContex
     for note in &computed {
         context.note(&note.text);
     }
+    // Notes decide the question; where the generator talks past them, what code computed is the answer.
+    let text = match computed.first() {
+        Some(first) if !computed.iter().any(|note| comes_to(&text, note)) => {
+            context.note("the generator does not say what the note comes to; the note is the answer");
+            first.text.trim_start_matches("Computed:").trim().to_owned()
+        }
+        _ => text,
+    };
     let refusal = prompts::is_refusal(&text);
     let draft = Draft { text, notes: computed, refusal, ..Draft::default() };
     Ok(RagUpdate {

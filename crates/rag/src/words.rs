@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::quantities::is_stop_word;
 
 /// Words that answers and questions use of themselves, beside those that carry no meaning anywhere.
-const OF_THE_TALK: [&str; 5] = ["based", "here", "passage", "passages", "therefore"];
+const OF_THE_TALK: [&str; 7] = ["answer", "based", "here", "passage", "passages", "question", "therefore"];
 
 /// Stems (Porter 2001, English) of the content words of `text`, lower case. Numbers and symbols of units are left to those
 /// who compare quantities.

@@ -63,7 +63,9 @@ pub fn ground(
         let weigh = |word: &String| weight(word, &rarity) * if asked.contains(word) { 0.5 } else { 1.0 };
         let Cited { mut citations, covered, quantities, found } =
             cite(text, &words, &evidence, &weigh, notes, passages);
-        let coverage = coverage(&words, &covered, &asked, &weigh, (quantities, found));
+        // A note is right or absent: in its own words it is borne out by what it was computed from.
+        let computed = notes.iter().any(|note| note.text.contains(text));
+        let coverage = if computed { 1.0 } else { coverage(&words, &covered, &asked, &weigh, (quantities, found)) };
         let discrepancies = check_claim(text, question, &texts, notes);
         let confidence = if discrepancies.is_empty() {
             sigmoid(7.0 * (coverage - 0.55) + opinion.map_or(0.0, |p| 0.6 * log_odds(p)))
@@ -157,6 +159,10 @@ fn cite(
     let mut open: Vec<Quantity> = extract(claim);
     let quantities = open.len();
     open.retain(|stated| !citations.iter().any(|cited| extract(&cited.quote).iter().any(|known| same(stated, known))));
+    // What a note comes to stands in no sentence; the note bears it out, and its sources are cited.
+    open.retain(|stated| {
+        !notes.iter().any(|note| matches!(&note.outcome, Some(Outcome::Quantity(q)) if same(stated, q)))
+    });
     let base = citations.len();
     while citations.len() < base.max(1) + MOST_CITATIONS - 1 {
         let gain = |sentence: &Sentence<'_>| -> f32 {
@@ -184,15 +190,16 @@ fn cite(
 /// True if a claim says what a note came to, or names a quantity that it was computed from.
 pub(crate) fn states(claim: &str, note: &Note) -> bool {
     let said = extract(claim);
-    let mut known = note.inputs.iter().chain(match &note.outcome {
-        Some(Outcome::Quantity(quantity)) => Some(quantity),
-        _ => None,
-    });
-    let named = match &note.outcome {
-        Some(Outcome::Label(label)) => claim.to_lowercase().contains(&label.to_lowercase()),
-        _ => false,
-    };
-    named || known.any(|quantity| said.iter().any(|stated| same(stated, quantity)))
+    comes_to(claim, note) || note.inputs.iter().any(|quantity| said.iter().any(|stated| same(stated, quantity)))
+}
+
+/// True if a text says what a note came to.
+pub(crate) fn comes_to(text: &str, note: &Note) -> bool {
+    match &note.outcome {
+        Some(Outcome::Quantity(quantity)) => extract(text).iter().any(|stated| same(stated, quantity)),
+        Some(Outcome::Label(label)) => text.to_lowercase().contains(&label.to_lowercase()),
+        None => true,
+    }
 }
 
 fn push(citations: &mut Vec<Citation>, sentence: &Sentence<'_>) {

@@ -5,6 +5,7 @@ mod claims;
 mod relevance;
 mod usefulness;
 
+pub(crate) use claims::comes_to;
 pub use claims::{Grounding, ground};
 pub use relevance::relevance;
 pub use usefulness::usefulness;

@@ -2,7 +2,7 @@
 
 use anchorite_core::{Budget, InferenceError, Passage};
 
-use super::claims::states;
+use super::claims::comes_to;
 use super::{log_odds, sigmoid};
 use crate::Parts;
 use crate::prompts;
@@ -26,7 +26,7 @@ pub fn usefulness(
     }
     let mut sum = 1.0;
     // A note was computed for this question; whoever says what it comes to answers it.
-    if notes.iter().any(|note| states(answer, note)) {
+    if notes.iter().any(|note| comes_to(answer, note)) {
         sum += 2.0;
     }
     if let Some(scores) = parts.scores(question, &[answer])? {
