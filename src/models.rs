@@ -63,6 +63,8 @@ pub struct Models {
     generator: Slot<LocalGenerator>,
     in_use: Mutex<Vec<ModelInUse>>,
     loading: Mutex<Duration>,
+    /// What a model that does not fit into memory said of itself.
+    too_large: Mutex<Option<String>>,
 }
 
 impl Models {
@@ -76,6 +78,7 @@ impl Models {
             generator: Slot::new(),
             in_use: Mutex::new(Vec::new()),
             loading: Mutex::new(Duration::ZERO),
+            too_large: Mutex::new(None),
         }
     }
 
@@ -128,19 +131,25 @@ impl Models {
     /// # Errors
     /// If there is one and it can't be loaded.
     pub fn generator(&self) -> Result<Option<Arc<LocalGenerator>>, Error> {
-        optional(
-            self.options.generator.is_some(),
-            self.generator.get_or_open(|| {
-                self.open(ModelRole::Generator, |folder| {
-                    let identity = fingerprint(folder, &mut |_| ())?;
-                    let file = folder.weight_files()?.into_iter().next().ok_or_else(|| LoadError::Metadata {
-                        key: folder.name.clone(),
-                        problem: "the folder has no GGUF file".to_owned(),
-                    })?;
-                    LocalGenerator::open(&file, identity, self.options.device)
-                })
-            }),
-        )
+        let opened = self.generator.get_or_open(|| {
+            self.open(ModelRole::Generator, |folder| {
+                let identity = fingerprint(folder, &mut |_| ())?;
+                let file = folder.weight_files()?.into_iter().next().ok_or_else(|| LoadError::Metadata {
+                    key: folder.name.clone(),
+                    problem: "the folder has no GGUF file".to_owned(),
+                })?;
+                LocalGenerator::open(&file, identity, self.options.device)
+            })
+        });
+        match opened {
+            Err(Error::Load(LoadError::Model(error @ ModelError::TooLarge { .. })))
+                if self.options.generator.is_none() =>
+            {
+                *self.too_large.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+                Ok(None)
+            }
+            opened => optional(self.options.generator.is_some(), opened),
+        }
     }
 
     /// The models that were opened.
@@ -165,7 +174,12 @@ impl Models {
             ModelRole::Generator => "answers are sentences taken from the documents",
         };
         let line = |role| format!("no {role}: {} (run `cargo xtask setup` to add one)", instead(role));
-        roles.iter().copied().filter(|&role| lacks(role)).map(line).collect()
+        let mut lines: Vec<String> = roles.iter().copied().filter(|&role| lacks(role)).map(line).collect();
+        if roles.contains(&ModelRole::Generator) {
+            let reason = self.too_large.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            lines.extend(reason.map(|reason| format!("no generator: {reason}; {}", instead(ModelRole::Generator))));
+        }
+        lines
     }
 
     fn open<M>(&self, role: ModelRole, load: impl FnOnce(&ModelFolder) -> Result<M, LoadError>) -> Result<M, Error> {
@@ -187,7 +201,6 @@ fn optional<M>(named: bool, opened: Result<Arc<M>, Error>) -> Result<Option<Arc<
         Ok(model) => Ok(Some(model)),
         Err(error) if named => Err(error),
         Err(Error::Model(ModelError::Missing { .. } | ModelError::NoModels { .. })) => Ok(None),
-        Err(Error::Load(LoadError::Model(ModelError::TooLarge { .. }))) => Ok(None),
         Err(error) => Err(error),
     }
 }

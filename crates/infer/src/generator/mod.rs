@@ -132,6 +132,14 @@ impl LocalGenerator {
         InferenceError::Backend { model: self.fingerprint.name.clone(), message: message.to_string() }
     }
 
+    /// A pass that failed half-way leaves layers of different lengths behind, so the state is given up with it.
+    fn or_forget<T>(&self, computed: candle_core::Result<T>, state: &mut State) -> Result<T, InferenceError> {
+        computed.map_err(|error| {
+            *state = self.decoder.new_state();
+            self.fault(error)
+        })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // A state whose computation panicked is dropped with its tokens, so the lock's poison carries no more meaning.
         self.state.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
@@ -149,13 +157,7 @@ impl LocalGenerator {
         let mut logits = Vec::new();
         for piece in tokens[kept..].chunks(PASS_TOKENS) {
             budget.check()?;
-            logits = match self.decoder.forward(piece, state) {
-                Ok(logits) => logits,
-                Err(error) => {
-                    *state = self.decoder.new_state();
-                    return Err(self.fault(error));
-                }
-            };
+            logits = self.or_forget(self.decoder.forward(piece, state), state)?;
             budget.note_read(piece.len());
         }
         if logits.iter().any(|x| x.is_nan()) {
@@ -197,11 +199,8 @@ impl LocalGenerator {
                 // A state that can't go back forgot the prompt after the option before.
                 self.read(prompt, state, budget)?;
             }
-            let rows = self
-                .decoder
-                .forward_all(&option[..rest], state)
-                .and_then(|all| all.to_vec2::<f32>())
-                .map_err(|error| self.fault(error))?;
+            let rows = self.decoder.forward_all(&option[..rest], state).and_then(|all| all.to_vec2::<f32>());
+            let rows = self.or_forget(rows, state)?;
             budget.note_read(rest);
             sum += rows.iter().zip(&option[1..]).map(|(row, &next)| log_softmax(row)[next as usize]).sum::<f32>();
             state.truncate(prompt.len());
@@ -266,7 +265,7 @@ impl Generator for LocalGenerator {
             }
             if written + 1 < most {
                 budget.check()?;
-                logits = self.decoder.forward(&[next], &mut state).map_err(|error| self.fault(error))?;
+                logits = self.or_forget(self.decoder.forward(&[next], &mut state), &mut state)?;
             }
         }
         let (held, text, written) = stream.finish(&self.vocabulary).map_err(|message| self.fault(message))?;
