@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anchorite_core::Limits;
-use anchorite_infer::DeviceChoice;
+use anchorite_infer::{DeviceChoice, Precision};
 use anchorite_models::Profile;
 use anchorite_rag::Settings;
 
@@ -24,6 +24,8 @@ pub struct EngineOptions {
     pub generator: Option<String>,
     /// Where models compute.
     pub device: DeviceChoice,
+    /// What the encoders multiply with on the processor.
+    pub precision: Precision,
     /// Limits on inputs.
     pub limits: Limits,
     /// Settings of the loop.
@@ -41,8 +43,8 @@ impl Engine {
     /// An engine. Nothing is opened yet.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
-        let EngineOptions { models, profile, embedder, reranker, generator, device, limits, settings } = options;
-        let models = Models::new(ModelOptions { folder: models, profile, embedder, reranker, generator, device });
+        let EngineOptions { models, profile, embedder, reranker, generator, device, precision, limits, settings } = options;
+        let models = Models::new(ModelOptions { folder: models, profile, embedder, reranker, generator, device, precision });
         Self { models, limits, settings }
     }
 

@@ -17,6 +17,7 @@
 //! Architecture invariant: nothing here or below links a network client.
 
 mod ask;
+mod bench;
 mod engine;
 mod error;
 mod ingest;
@@ -26,7 +27,7 @@ mod search;
 pub use anchorite_core as core;
 pub use anchorite_core::{Answer, BudgetLimits, Limits, Passage, Scores, Status};
 pub use anchorite_graph as graph;
-pub use anchorite_infer::{DeviceChoice, set_threads, threads};
+pub use anchorite_infer::{DeviceChoice, Precision, default_threads, set_threads, threads};
 pub use anchorite_models as model_files;
 pub use anchorite_models::{ModelRole, Profile};
 pub use anchorite_rag::{RagState, Settings, Strategy};
@@ -34,6 +35,7 @@ pub use anchorite_store as store;
 pub use anchorite_store::Mode;
 
 pub use ask::{AskOptions, Progress, strategy_graph};
+pub use bench::{BenchOptions, BenchPair, BenchReport, BenchRow};
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use ingest::{Attention, IngestProgress, IngestReport};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anchorite_core::ModelFingerprint;
-use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, LoadError, LocalGenerator};
+use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, LoadError, LocalGenerator, Precision};
 use anchorite_models::{ModelError, ModelFolder, ModelLibrary, ModelRole, Profile, Wanted, fingerprint};
 use serde::Serialize;
 
@@ -20,6 +20,7 @@ pub(crate) struct ModelOptions {
     pub(crate) reranker: Option<String>,
     pub(crate) generator: Option<String>,
     pub(crate) device: DeviceChoice,
+    pub(crate) precision: Precision,
 }
 
 /// A model in use, for reports.
@@ -110,7 +111,7 @@ impl Models {
     /// If it can't be found or loaded.
     pub fn embedder(&self) -> Result<Arc<BiEncoder>, Error> {
         self.embedder
-            .get_or_open(|| self.open(ModelRole::Embedder, |folder| BiEncoder::open(folder, self.options.device)))
+            .get_or_open(|| self.open(ModelRole::Embedder, |folder| BiEncoder::open(folder, self.options.device, self.options.precision)))
     }
 
     /// The cross-encoder; `None` if there is none, which makes the service smaller (M43).
@@ -121,7 +122,7 @@ impl Models {
         optional(
             self.options.reranker.is_some(),
             self.reranker.get_or_open(|| {
-                self.open(ModelRole::Reranker, |folder| CrossEncoder::open(folder, self.options.device))
+                self.open(ModelRole::Reranker, |folder| CrossEncoder::open(folder, self.options.device, self.options.precision))
             }),
         )
     }
@@ -150,6 +151,11 @@ impl Models {
             }
             opened => optional(self.options.generator.is_some(), opened),
         }
+    }
+
+    /// Where and with what precision the encoders compute.
+    pub(crate) fn compute(&self) -> (DeviceChoice, Precision) {
+        (self.options.device, self.options.precision)
     }
 
     /// The models that were opened.

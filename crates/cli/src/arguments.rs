@@ -34,6 +34,9 @@ pub(crate) struct Global {
     /// Where models compute: cpu, cuda, cuda:N or metal
     #[arg(long, global = true, env = "ANCHORITE_DEVICE", value_name = "DEVICE", help_heading = "Models")]
     pub(crate) device: Option<String>,
+    /// What bi-encoder and cross-encoder multiply with on the processor: int8 or f32 [default: int8]
+    #[arg(long, global = true, env = "ANCHORITE_PRECISION", value_name = "PRECISION", help_heading = "Models")]
+    pub(crate) precision: Option<String>,
     /// Threads to compute on [default: all processors]
     #[arg(long, global = true, env = "ANCHORITE_THREADS", value_name = "N", help_heading = "Models")]
     pub(crate) threads: Option<usize>,
@@ -68,6 +71,8 @@ pub(crate) enum Command {
     Models(Models),
     /// Draw the graph of a strategy
     Graph(Graph),
+    /// Measure the encoders on this machine
+    Bench(Bench),
     /// Examine this installation
     Doctor,
 }
@@ -165,6 +170,36 @@ pub(crate) struct Rerank {
     /// Lines of JSON with "text", or plain lines; - for standard input
     #[arg(default_value = "-", value_name = "FILE")]
     pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) what: BenchWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchWhat {
+    /// The bi-encoder: texts of synthetic lengths, or lines of JSON with "text"
+    Embed(BenchWorkload),
+    /// The cross-encoder: pairs of synthetic lengths, or lines of JSON with "query" and "passage"
+    Rerank(BenchWorkload),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchWorkload {
+    /// Real text: lines of JSON, plain or .gz
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: Option<PathBuf>,
+    /// Lines of it to take
+    #[arg(long, default_value_t = 2000, value_name = "N", value_parser = positive)]
+    pub(crate) limit: usize,
+    /// Tokens of the synthetic texts
+    #[arg(long, value_delimiter = ',', default_value = "16,32,128,256", value_name = "N,…", value_parser = positive)]
+    pub(crate) lengths: Vec<usize>,
+    /// Runs, of which the median is reported
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = positive)]
+    pub(crate) repeats: usize,
 }
 
 #[derive(Debug, Args)]

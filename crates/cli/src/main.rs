@@ -77,6 +77,7 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Kb(arguments) => commands::kb::run(&engine, &arguments.action, &output),
         Command::Models(arguments) => commands::models::run(&engine, &arguments.action, &output),
         Command::Graph(arguments) => commands::graph::run(arguments, &output),
+        Command::Bench(arguments) => commands::bench::run(&engine, &arguments.what, &output),
         Command::Doctor => commands::doctor::run(&engine, &output),
     }
 }

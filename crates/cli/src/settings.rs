@@ -20,6 +20,7 @@ struct File {
     reranker: Option<String>,
     generator: Option<String>,
     device: Option<String>,
+    precision: Option<String>,
     threads: Option<usize>,
     limits: Limits,
     #[serde(rename = "loop")]
@@ -44,6 +45,10 @@ pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)>
         Some(name) => name.parse().with_context(|| origin(&global.device, "--device"))?,
         None => anchorite::DeviceChoice::default(),
     };
+    let precision = match text(&global.precision, file.precision) {
+        Some(name) => name.parse().with_context(|| origin(&global.precision, "--precision"))?,
+        None => anchorite::Precision::default(),
+    };
     let options = EngineOptions {
         models: global.models.clone().or(file.models),
         profile,
@@ -51,6 +56,7 @@ pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)>
         reranker: text(&global.reranker, file.reranker),
         generator: text(&global.generator, file.generator),
         device,
+        precision,
         limits: file.limits,
         settings: file.settings,
     };

@@ -128,3 +128,37 @@ fn a_record_with_a_blank_text_is_not_dropped_in_silence() {
         }
     }
 }
+
+#[test]
+fn precision_is_chosen_by_name_and_nothing_else_is_taken() {
+    let Some(place) = Workplace::with_models() else { return };
+    let default = place.run_with_input(&["embed"], LINES).records();
+    let bytes = place.run_with_input(&["embed", "--precision", "int8"], LINES).records();
+    let floats = place.run_with_input(&["embed", "--precision", "f32"], LINES).records();
+    assert_eq!(vector(&default[0]), vector(&bytes[0]), "int8 is the default");
+    let cosine: f64 = vector(&bytes[0]).iter().zip(vector(&floats[0])).map(|(a, b)| a * b).sum();
+    assert!(cosine > 0.99 && vector(&bytes[0]) != vector(&floats[0]), "{cosine}");
+    place.run(&["embed", "--precision", "int4", "lines.jsonl"]).is_refused(&["--precision", "int4", "int8 or f32"]);
+}
+
+#[test]
+fn bench_measures_both_encoders_on_synthetic_and_on_real_text() {
+    let Some(place) = Workplace::with_models() else { return };
+    place.write("texts.jsonl", "{\"text\": \"The Danube flows into the Black Sea.\"}\n{\"text\": \"Rome.\"}\n");
+    place.write("pairs.jsonl", "{\"query\": \"river\", \"passage\": \"The Danube.\"}\n");
+    let embed = place.run(&["bench", "embed", "--data", "texts.jsonl", "--repeats", "1", "--json"]).json();
+    assert_eq!(number_at(&embed, "/rows/0/texts"), 2.0);
+    assert!(number_at(&embed, "/rows/0/tokens") > 10.0 && number_at(&embed, "/rows/0/p99_ms") > 0.0, "{embed}");
+    assert!(number_at(&embed, "/product_gigaops") > 0.0 && number_at(&embed, "/rows/0/share_of_product") > 0.0);
+    let rerank = place.run(&["bench", "rerank", "--data", "pairs.jsonl", "--repeats", "1", "--json"]).json();
+    assert_eq!(number_at(&rerank, "/rows/0/texts"), 1.0);
+    let synthetic = place.run(&["bench", "embed", "--lengths", "16,40", "--repeats", "1", "--precision", "f32", "--json"]);
+    let synthetic = synthetic.json();
+    assert_eq!(text_at(&synthetic, "/precision"), "f32");
+    let each = number_at(&synthetic, "/rows/1/tokens") / number_at(&synthetic, "/rows/1/texts");
+    assert!((each - 40.0).abs() < 2.0, "texts of {each} tokens");
+    place.write("empty.jsonl", "");
+    place.run(&["bench", "embed", "--data", "empty.jsonl"]).is_refused(&["empty.jsonl", "no lines"]);
+    place.run(&["bench", "embed", "--data", "none.jsonl"]).is_refused(&["none.jsonl"]);
+    place.run(&["bench", "rerank", "--data", "texts.jsonl"]).is_refused(&["texts.jsonl, line 1", "query"]);
+}

@@ -68,13 +68,21 @@ impl DeviceChoice {
     }
 }
 
-/// Sizes the one thread pool that all models share. Call it once, before the first model is opened; later calls, and
-/// `None`, leave the pool as it is.
+/// Sizes the one thread pool that all models share: `threads`, or [`default_threads`]. Call it once, before the first model
+/// is opened; later calls leave the pool as it is.
 pub fn set_threads(threads: Option<usize>) {
-    if let Some(threads) = threads {
-        // An error means that the pool is in use already, and then its size is settled.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads.max(1)).build_global();
-    }
+    let threads = threads.unwrap_or_else(default_threads).max(1);
+    // An error means that the pool is in use already, and then its size is settled.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+}
+
+/// Threads where nobody says how many: one for each physical core that this process may use. Two threads of one core share
+/// the units that multiply, so that the second makes nothing faster; a quota of the control group and a restriction to some
+/// processors count.
+#[must_use]
+pub fn default_threads() -> usize {
+    let allowed = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    allowed.min(num_cpus::get_physical()).max(1)
 }
 
 /// Threads of the pool.
@@ -86,6 +94,13 @@ pub fn threads() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_more_threads_than_physical_cores_and_than_allowed() {
+        let threads = default_threads();
+        assert!(threads >= 1 && threads <= num_cpus::get_physical());
+        assert!(threads <= std::thread::available_parallelism().expect("known").get());
+    }
 
     #[test]
     fn m01_devices_are_named_and_refused_by_name() {

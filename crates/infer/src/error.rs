@@ -50,6 +50,12 @@ pub enum LoadError {
         /// What is wrong.
         problem: String,
     },
+    /// There is no such precision.
+    #[error("the precision `{given}` is unknown; write int8 or f32")]
+    Precision {
+        /// As asked for.
+        given: String,
+    },
     /// A file can't be read.
     #[error("{path}: {source}")]
     Io {

@@ -9,7 +9,7 @@ mod encoder;
 mod error;
 mod generator;
 
-pub use device::{DeviceChoice, set_threads, threads};
-pub use encoder::{BiEncoder, CrossEncoder};
+pub use device::{DeviceChoice, default_threads, set_threads, threads};
+pub use encoder::{BiEncoder, Cost, CrossEncoder, Precision, product_speed};
 pub use error::LoadError;
 pub use generator::{DecoderSpec, LocalGenerator};

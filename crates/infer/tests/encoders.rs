@@ -3,17 +3,19 @@
 mod common;
 
 use anchorite_core::{Embedder, Embedding, Reranker, Role};
-use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice};
+use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, Precision};
 use anchorite_models::{ModelRole, Profile};
 use common::{fixture, model, shared_texts};
 use serde_json::Value;
 
-fn bi_encoder() -> Option<BiEncoder> {
-    Some(BiEncoder::open(&model(ModelRole::Embedder, Profile::Tiny)?, DeviceChoice::Cpu).expect("opens"))
+const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::Int8];
+
+fn bi_encoder(precision: Precision) -> Option<BiEncoder> {
+    Some(BiEncoder::open(&model(ModelRole::Embedder, Profile::Tiny)?, DeviceChoice::Cpu, precision).expect("opens"))
 }
 
-fn cross_encoder() -> Option<CrossEncoder> {
-    Some(CrossEncoder::open(&model(ModelRole::Reranker, Profile::Tiny)?, DeviceChoice::Cpu).expect("opens"))
+fn cross_encoder(precision: Precision) -> Option<CrossEncoder> {
+    Some(CrossEncoder::open(&model(ModelRole::Reranker, Profile::Tiny)?, DeviceChoice::Cpu, precision).expect("opens"))
 }
 
 fn assert_same_vectors(encoder: &BiEncoder, texts: &[&str], expected: &[&Value]) {
@@ -27,7 +29,7 @@ fn assert_same_vectors(encoder: &BiEncoder, texts: &[&str], expected: &[&Value])
 
 #[test]
 fn m01_embeddings_equal_those_of_sentence_transformers() {
-    let Some(encoder) = bi_encoder() else { return };
+    let Some(encoder) = bi_encoder(Precision::F32) else { return };
     let own = fixture("own_embeddings.json");
     let items: Vec<&Value> = own["items"].as_array().expect("items").iter().collect();
     let texts: Vec<&str> = items.iter().map(|item| item["text"].as_str().expect("text")).collect();
@@ -41,26 +43,55 @@ fn m01_embeddings_equal_those_of_sentence_transformers() {
 }
 
 #[test]
+fn bytes_give_nearly_the_vectors_of_single_precision() {
+    let (Some(exact), Some(bytes)) = (bi_encoder(Precision::F32), bi_encoder(Precision::Int8)) else { return };
+    let corpus = shared_texts("scifact/corpus.jsonl.gz").unwrap_or_default();
+    let mut texts: Vec<&str> = corpus.values().map(String::as_str).take(300).collect();
+    texts.extend(["The Danube flows into the Black Sea.", "x", "", "1 2 3 4 5 6 7", "Straße und Käse, 東京"]);
+    let pairs = exact.embed(Role::Document, &texts).expect("embeds").into_iter();
+    let mut cosines: Vec<f32> =
+        pairs.zip(bytes.embed(Role::Document, &texts).expect("embeds")).map(|(a, b)| a.cosine(&b)).collect();
+    cosines.sort_by(f32::total_cmp);
+    let low = cosines[cosines.len() / 100];
+    eprintln!("{} texts: the 1st percentile of the cosine is {low}, the least {}", texts.len(), cosines[0]);
+    assert!(low >= 0.995 && cosines[0] >= 0.98, "1st percentile {low}, least {}", cosines[0]);
+}
+
+#[test]
 fn m46_the_same_text_gives_the_same_bits_alone_and_in_any_batch() {
-    let Some(encoder) = bi_encoder() else { return };
-    let texts: Vec<String> =
-        (0..40).map(|n| format!("Text number {n} {}", "says a little more ".repeat(n % 13))).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let together = encoder.embed(Role::Document, &texts).expect("embeds");
-    let mut backwards: Vec<&str> = texts.clone();
-    backwards.reverse();
-    let mut reversed = encoder.embed(Role::Document, &backwards).expect("embeds");
-    reversed.reverse();
-    assert!(together == reversed, "the order of a batch changed a vector");
-    for (index, text) in texts.iter().enumerate() {
-        let alone = encoder.embed(Role::Document, &[text]).expect("embeds");
-        assert!(alone[0] == together[index], "text {index} has other bits alone");
+    for precision in PRECISIONS {
+        let Some(encoder) = bi_encoder(precision) else { return };
+        let texts: Vec<String> =
+            (0..40).map(|n| format!("Text number {n} {}", "says a little more ".repeat(n % 13))).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let together = encoder.embed(Role::Document, &texts).expect("embeds");
+        let mut backwards: Vec<&str> = texts.clone();
+        backwards.reverse();
+        let mut reversed = encoder.embed(Role::Document, &backwards).expect("embeds");
+        reversed.reverse();
+        assert!(together == reversed, "{precision}: the order of a batch changed a vector");
+        let streamed: Vec<Embedding> =
+            encoder.embed_stream(Role::Document, &texts).collect::<Result<_, _>>().expect("embeds");
+        assert!(together == streamed, "{precision}: streaming changed a vector");
+        let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");
+        let single = one_thread.install(|| encoder.embed(Role::Document, &texts)).expect("embeds");
+        assert!(together == single, "{precision}: the number of threads changed a vector");
+        for (index, text) in texts.iter().enumerate() {
+            let alone = encoder.embed(Role::Document, &[text]).expect("embeds");
+            assert!(alone[0] == together[index], "{precision}: text {index} has other bits alone");
+        }
     }
 }
 
 #[test]
 fn m02_reranker_scores_agree_with_onnx_runtime() {
-    let Some(reranker) = cross_encoder() else { return };
+    for precision in PRECISIONS {
+        let Some(reranker) = cross_encoder(precision) else { return };
+        agrees_with_onnx_runtime(&reranker);
+    }
+}
+
+fn agrees_with_onnx_runtime(reranker: &CrossEncoder) {
     let own = fixture("own_reranker.json");
     let mut pairs: Vec<(String, String, f64)> = Vec::new();
     for pair in own["pairs"].as_array().expect("pairs") {
@@ -96,14 +127,33 @@ fn m02_reranker_scores_agree_with_onnx_runtime() {
 
 #[test]
 fn m46_scores_do_not_depend_on_the_batch() {
-    let Some(reranker) = cross_encoder() else { return };
+    for precision in PRECISIONS {
+        let Some(reranker) = cross_encoder(precision) else { return };
+        scores_do_not_depend_on_the_batch(&reranker);
+    }
+}
+
+fn scores_do_not_depend_on_the_batch(reranker: &CrossEncoder) {
     let passages = ["Berlin has 3.5 million inhabitants.", "Berlin is well known for its museums.", "It rains.", ""];
-    let together = reranker.score("How many people live in Berlin?", &passages).expect("scores");
+    let together = reranker.read("How many people live in Berlin?", &passages).expect("scores");
     for (passage, score) in passages.iter().zip(&together) {
-        let alone = reranker.score("How many people live in Berlin?", &[passage]).expect("scores");
+        let alone = reranker.read("How many people live in Berlin?", &[passage]).expect("scores");
         assert_eq!(alone[0].to_bits(), score.to_bits(), "{passage:?}");
     }
     assert!(together[0] > 5.0 && together[1] < 0.0 && together[2] < -8.0, "{together:?}");
+}
+
+#[test]
+fn m27_a_score_that_is_kept_is_the_score_read_anew() {
+    let Some(reranker) = cross_encoder(Precision::Int8) else { return };
+    let query = "How many people live in Berlin?";
+    let passages = ["It rains.", "Berlin has 3.5 million inhabitants.", "It rains.", "Snow."];
+    let read = reranker.read(query, &passages).expect("scores");
+    assert_eq!(reranker.score(query, &passages[..2]).expect("scores"), read[..2]);
+    // Some kept, some not, one twice.
+    assert_eq!(reranker.score(query, &passages).expect("scores"), read);
+    assert_eq!(reranker.score(query, &[]).expect("scores"), [0.0; 0]);
+    assert_ne!(reranker.score("Does it rain?", &passages).expect("scores"), read, "another query, other scores");
 }
 
 /// Rank correlation (Spearman 1904), for lists without ties.

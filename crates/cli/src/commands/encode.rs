@@ -13,8 +13,8 @@ use crate::Found;
 use crate::arguments::{Embed, Rerank};
 use crate::output::Output;
 
-/// Texts embedded together; enough for full batches, few enough to stream.
-const BATCH: usize = 256;
+/// Texts embedded together; enough for every thread to have full batches, few enough to stream.
+const BATCH: usize = 1024;
 
 /// A line of input: its text, and the record to give back.
 struct Line {

@@ -1,6 +1,7 @@
 //! One module per command: what it prints, and whether something was found.
 
 pub(crate) mod ask;
+pub(crate) mod bench;
 pub(crate) mod doctor;
 pub(crate) mod encode;
 pub(crate) mod generate;

@@ -6,11 +6,7 @@ use anchorite_core::InferenceError;
 use rayon::prelude::*;
 use tokenizers::{EncodeInput, Encoding, Tokenizer, TruncationParams, TruncationStrategy};
 
-use super::bert::Packed;
 use crate::error::LoadError;
-
-/// Tokens in one batch at most: bounds memory, and keeps the hidden state within the processor's cache.
-const BATCH_TOKENS: usize = 2048;
 
 /// The tokenizer of an encoder, which cuts texts at the model's length.
 pub(crate) struct EncoderTokenizer {
@@ -63,45 +59,96 @@ impl EncoderTokenizer {
         inputs: Vec<T>,
     ) -> Result<Vec<Encoding>, InferenceError> {
         let fault = |message: String| InferenceError::Backend { model: self.model.clone(), message };
-        inputs
-            .into_par_iter()
-            .map(|input| {
-                let encode = || self.cutting.encode_fast(input, true);
-                match std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode)) {
-                    Ok(Ok(encoding)) => Ok(encoding),
-                    Ok(Err(error)) => Err(fault(error.to_string())),
-                    Err(_) => Err(fault("the tokenizer failed on this text".to_owned())),
-                }
-            })
-            .collect()
+        let encode = |input: T| {
+            let encode = || self.cutting.encode_fast(input, true);
+            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode)) {
+                Ok(Ok(encoding)) => Ok(encoding),
+                Ok(Err(error)) => Err(fault(error.to_string())),
+                Err(_) => Err(fault("the tokenizer failed on this text".to_owned())),
+            }
+        };
+        if inputs.len() == 1 { inputs.into_iter().map(encode).collect() } else { inputs.into_par_iter().map(encode).collect() }
     }
 }
 
-/// Computes one value per encoding: batches of neighbours in length go through `compute`, and the results come back in
-/// the order of `encodings`.
-pub(crate) fn in_batches<T>(
+/// The tokens of several texts, end to end.
+#[derive(Debug, Default)]
+pub(crate) struct Packed {
+    pub(crate) ids: Vec<u32>,
+    pub(crate) types: Vec<u32>,
+    pub(crate) positions: Vec<u32>,
+    /// Tokens of each text.
+    pub(crate) lengths: Vec<usize>,
+}
+
+impl Packed {
+    pub(crate) fn push(&mut self, ids: &[u32], types: &[u32]) {
+        self.ids.extend_from_slice(ids);
+        self.types.extend_from_slice(types);
+        self.positions.extend(0..ids.len() as u32);
+        self.lengths.push(ids.len());
+    }
+}
+
+/// How texts are cut into batches, and whether batches run beside each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Batching {
+    /// One batch after the other: each uses every thread, or the accelerator, itself.
+    Sequential,
+    /// Batches on all threads, each on one.
+    Parallel,
+}
+
+impl Batching {
+    /// Tokens in one batch at most, of `total`. More texts than fit make more batches; a text is never cut here.
+    fn tokens(self, total: usize) -> usize {
+        match self {
+            Self::Sequential => 2048,
+            // Enough batches for every thread to have some to the end, and none so small that reading the weights for it
+            // costs more than computing with them.
+            Self::Parallel => (total / (2 * rayon::current_num_threads())).clamp(64, 512),
+        }
+    }
+}
+
+/// Computes one value per encoding: batches of neighbours in length, the longest first, go through `compute`, and the
+/// results come back in the order of `encodings`.
+pub(crate) fn in_batches<T: Send>(
     encodings: &[Encoding],
-    mut compute: impl FnMut(&Packed) -> Result<Vec<T>, InferenceError>,
+    batching: Batching,
+    compute: impl Fn(&Packed) -> Result<Vec<T>, InferenceError> + Sync,
 ) -> Result<Vec<T>, InferenceError> {
     let mut order: Vec<usize> = (0..encodings.len()).collect();
-    order.sort_by_key(|&index| encodings[index].len());
-    let mut results: Vec<Option<T>> = encodings.iter().map(|_| None).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(encodings[index].len()));
+    let most = batching.tokens(encodings.iter().map(Encoding::len).sum());
+    let mut batches: Vec<&[usize]> = Vec::new();
     let mut rest = order.as_slice();
     while !rest.is_empty() {
+        let mut tokens = 0;
+        let taken = rest.iter().take_while(|&&index| {
+            tokens += encodings[index].len();
+            tokens <= most
+        });
+        let (batch, after) = rest.split_at(taken.count().max(1));
+        batches.push(batch);
+        rest = after;
+    }
+    let run = |batch: &&[usize]| {
         let mut packed = Packed::default();
-        let mut taken = 0;
-        for &index in rest {
-            let encoding = &encodings[index];
-            if taken > 0 && packed.ids.len() + encoding.len() > BATCH_TOKENS {
-                break;
-            }
-            packed.push(encoding.get_ids(), encoding.get_type_ids());
-            taken += 1;
+        for &index in *batch {
+            packed.push(encodings[index].get_ids(), encodings[index].get_type_ids());
         }
-        for (&index, value) in rest.iter().zip(compute(&packed)?) {
-            results[index] = Some(value);
-        }
-        rest = &rest[taken..];
+        compute(&packed)
+    };
+    // A single batch stays on the thread that asks: waking another costs more than a short query takes.
+    let values: Vec<Vec<T>> = if batching == Batching::Parallel && batches.len() > 1 {
+        batches.par_iter().with_max_len(1).map(run).collect::<Result<_, _>>()?
+    } else {
+        batches.iter().map(run).collect::<Result<_, _>>()?
+    };
+    let mut results: Vec<Option<T>> = encodings.iter().map(|_| None).collect();
+    for (&index, value) in order.iter().zip(values.into_iter().flatten()) {
+        results[index] = Some(value);
     }
     // Every encoding was in exactly one batch, and `compute` gives one value each.
     Ok(results.into_iter().flatten().collect())

@@ -1,14 +1,15 @@
-//! BERT (Devlin et al. 2019) without padding: texts are packed end to end, and only attention looks at where one ends.
+//! BERT (Devlin et al. 2019) on candle's tensors, for CUDA and Metal, without padding: texts are packed end to end, and only
+//! attention looks at where one ends.
 //!
 //! Shapes: `T` tokens of all texts together, hidden state `[T, hidden]`; attention runs over runs of texts of equal
 //! length as `[texts, heads, length, head_dim]`.
 
-use anchorite_core::Limits;
-use anchorite_models::{Activation, EncoderSpec, ModelFolder, SafetensorsHeader};
+use anchorite_models::{Activation, EncoderSpec, Pooling};
 use candle_core::{Device, IndexOp, Result, Tensor};
 use candle_nn::ops::{layer_norm, softmax_last_dim};
 
-use super::activation::bias_activation;
+use super::batch::Packed;
+use super::weights::Weights;
 use crate::error::LoadError;
 
 struct Linear {
@@ -18,12 +19,16 @@ struct Linear {
 }
 
 impl Linear {
-    fn product(&self, x: &Tensor) -> Result<Tensor> {
-        x.matmul(&self.weight)
-    }
-
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.product(x)?.broadcast_add(&self.bias)
+        x.matmul(&self.weight)?.broadcast_add(&self.bias)
+    }
+}
+
+fn activate(x: &Tensor, activation: Activation) -> Result<Tensor> {
+    match activation {
+        Activation::Gelu => x.gelu_erf(),
+        Activation::GeluTanh => x.gelu(),
+        Activation::Relu => x.relu(),
     }
 }
 
@@ -47,25 +52,6 @@ struct Layer {
     up: Linear,
     down: Linear,
     norm: LayerNorm,
-}
-
-/// The tokens of several texts, end to end.
-#[derive(Debug, Default)]
-pub(crate) struct Packed {
-    pub(crate) ids: Vec<u32>,
-    pub(crate) types: Vec<u32>,
-    pub(crate) positions: Vec<u32>,
-    /// Tokens of each text.
-    pub(crate) lengths: Vec<usize>,
-}
-
-impl Packed {
-    pub(crate) fn push(&mut self, ids: &[u32], types: &[u32]) {
-        self.ids.extend_from_slice(ids);
-        self.types.extend_from_slice(types);
-        self.positions.extend(0..ids.len() as u32);
-        self.lengths.push(ids.len());
-    }
 }
 
 /// The encoder with its weights.
@@ -107,7 +93,7 @@ impl Bert {
             layers,
             heads: spec.attention_heads,
             activation: spec.activation,
-            device: weights.device.clone(),
+            device: weights.device().clone(),
         })
     }
 
@@ -134,7 +120,7 @@ impl Bert {
         let mixed = runs.iter().map(|run| self.attend(&projections, run)).collect::<Result<Vec<_>>>()?;
         let mixed = if let [one] = mixed.as_slice() { one.clone() } else { Tensor::cat(&mixed, 0)? };
         let x = layer.attention_norm.forward(&(layer.attention_output.forward(&mixed)? + x)?)?;
-        let up = bias_activation(layer.up.product(&x)?, &layer.up.bias, self.activation)?;
+        let up = activate(&layer.up.forward(&x)?, self.activation)?;
         layer.norm.forward(&(layer.down.forward(&up)? + x)?)
     }
 
@@ -175,44 +161,7 @@ fn runs(lengths: &[usize]) -> Vec<Run> {
     runs
 }
 
-/// The tensors of a safetensors file, with or without a prefix before their names.
-pub(crate) struct Weights {
-    tensors: std::collections::HashMap<String, Tensor>,
-    prefix: String,
-    device: Device,
-}
-
 impl Weights {
-    /// Checks and reads the files of `folder`. They are read, not mapped: a file cut short later can't harm (F19).
-    pub(crate) fn read(folder: &ModelFolder, device: &Device) -> std::result::Result<Self, LoadError> {
-        let mut tensors = std::collections::HashMap::new();
-        for path in folder.weight_files()? {
-            SafetensorsHeader::read(&path, &Limits::default())?;
-            let bytes = std::fs::read(&path).map_err(|source| LoadError::Io { path: path.clone(), source })?;
-            let read = candle_core::safetensors::load_buffer(&bytes, device)
-                .map_err(|source| LoadError::Backend { model: path.display().to_string(), source })?;
-            tensors.extend(read);
-        }
-        let first = "embeddings.word_embeddings.weight";
-        let prefix = tensors.keys().find_map(|name| name.strip_suffix(first)).unwrap_or_default().to_owned();
-        Ok(Self { tensors, prefix, device: device.clone() })
-    }
-
-    /// A tensor of the encoder, as `f32`, of the shape expected.
-    pub(crate) fn tensor(&self, name: &str, shape: &[usize]) -> std::result::Result<Tensor, LoadError> {
-        self.exact(&format!("{}{name}", self.prefix), shape)
-    }
-
-    /// A tensor whose name has no prefix.
-    pub(crate) fn exact(&self, name: &str, shape: &[usize]) -> std::result::Result<Tensor, LoadError> {
-        let fault = |problem: String| LoadError::Tensor { name: name.to_owned(), problem };
-        let tensor = self.tensors.get(name).ok_or_else(|| fault("missing from the file".to_owned()))?;
-        if tensor.dims() != shape {
-            return Err(fault(format!("shape {:?}, expected {shape:?}", tensor.dims())));
-        }
-        tensor.to_dtype(candle_core::DType::F32).map_err(|error| fault(error.to_string()))
-    }
-
     fn linear(&self, name: &str, rows: usize, columns: usize) -> std::result::Result<Linear, LoadError> {
         self.stacked(&[name], rows, columns)
     }
@@ -286,4 +235,13 @@ pub(crate) fn texts<'a>(hidden: &'a Tensor, lengths: &'a [usize]) -> impl Iterat
         start += length;
         rows
     })
+}
+
+/// One vector `[hidden]` from the hidden states `[length, hidden]` of a text.
+pub(crate) fn pool(rows: &Tensor, pooling: Pooling) -> Result<Tensor> {
+    match pooling {
+        Pooling::Cls => rows.get(0),
+        Pooling::Mean => rows.mean(0),
+        Pooling::Max => rows.max(0),
+    }
 }

@@ -1,20 +1,27 @@
 //! The cross-encoder (Nogueira and Cho 2019): a query and a passage read together give one score.
 
+use std::collections::HashMap;
+
 use anchorite_core::{InferenceError, ModelFingerprint, Reranker};
 use anchorite_models::{EncoderSpec, ModelFolder, ModelRole, fingerprint};
-use candle_core::Result;
 
-use super::batch::{EncoderTokenizer, in_batches};
-use super::bert::{Bert, Classifier, Packed, Weights};
+use super::Precision;
+use super::batch::{EncoderTokenizer, Packed, in_batches};
+use super::body::{Body, Head};
+use super::cost::Cost;
+use super::score_cache::{PairKey, ScoreCache};
+use super::weights::Weights;
 use crate::device::DeviceChoice;
 use crate::error::LoadError;
 
 /// A cross-encoder that runs in this process.
 pub struct CrossEncoder {
     fingerprint: ModelFingerprint,
+    spec: EncoderSpec,
     tokenizer: EncoderTokenizer,
-    bert: Bert,
-    classifier: Classifier,
+    body: Body,
+    head: Head,
+    cache: ScoreCache,
 }
 
 impl std::fmt::Debug for CrossEncoder {
@@ -29,29 +36,45 @@ impl CrossEncoder {
     ///
     /// # Errors
     /// [`LoadError`] naming the file and what is wrong with it.
-    pub fn open(folder: &ModelFolder, device: DeviceChoice) -> std::result::Result<Self, LoadError> {
+    pub fn open(folder: &ModelFolder, device: DeviceChoice, precision: Precision) -> Result<Self, LoadError> {
         let spec = EncoderSpec::read(&folder.path, ModelRole::Reranker)?;
         let weights = Weights::read(folder, &device.open()?)?;
-        let bert = Bert::load(&weights, &spec)?;
-        let classifier = weights.classifier(&spec, 1)?;
+        let body = Body::load(&weights, &spec, precision)?;
+        let head = body.head(&weights, &spec)?;
         let tokenizer = EncoderTokenizer::read(
             &folder.path.join("tokenizer.json"),
             &folder.name,
             spec.max_tokens,
-            bert.vocabulary(),
+            body.vocabulary(),
         )?;
-        Ok(Self { fingerprint: fingerprint(folder, &mut |_| ())?, tokenizer, bert, classifier })
+        Ok(Self { fingerprint: fingerprint(folder, &mut |_| ())?, spec, tokenizer, body, head, cache: ScoreCache::new() })
     }
 
-    fn score_batch(&self, packed: &Packed) -> std::result::Result<Vec<f32>, InferenceError> {
-        let scores = (|| -> Result<Vec<f32>> {
-            let hidden = self.bert.forward(packed)?;
-            self.classifier.forward(&hidden, &packed.lengths)?.flatten_all()?.to_vec1()
-        })()
-        .map_err(|error| InferenceError::Backend {
-            model: self.fingerprint.name.clone(),
-            message: error.to_string(),
-        })?;
+    /// One score per passage, read anew: what [`Reranker::score`] gives, without the scores that it keeps.
+    ///
+    /// # Errors
+    /// If the backend fails.
+    pub fn read(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, InferenceError> {
+        let inputs: Vec<(String, String)> =
+            passages.iter().map(|passage| (query.to_owned(), (*passage).to_owned())).collect();
+        let encodings = self.tokenizer.encode(inputs)?;
+        in_batches(&encodings, self.body.batching(), |packed| self.score_batch(packed))
+    }
+
+    /// Tokens that the model reads of a query and a passage, and the operations that this takes.
+    ///
+    /// # Errors
+    /// If the tokenizer fails.
+    pub fn cost(&self, query: &str, passage: &str) -> Result<Cost, InferenceError> {
+        let encodings = self.tokenizer.encode(vec![(query.to_owned(), passage.to_owned())])?;
+        Ok(Cost::of(&self.spec, encodings.iter().map(tokenizers::Encoding::len).sum()))
+    }
+
+    fn score_batch(&self, packed: &Packed) -> Result<Vec<f32>, InferenceError> {
+        let scores = self
+            .body
+            .scores(packed, &self.head)
+            .map_err(|message| InferenceError::Backend { model: self.fingerprint.name.clone(), message })?;
         if scores.iter().any(|score| !score.is_finite()) {
             return Err(InferenceError::NotANumber { model: self.fingerprint.name.clone() });
         }
@@ -64,10 +87,21 @@ impl Reranker for CrossEncoder {
         &self.fingerprint
     }
 
-    fn score(&self, query: &str, passages: &[&str]) -> std::result::Result<Vec<f32>, InferenceError> {
-        let inputs: Vec<(String, String)> =
-            passages.iter().map(|passage| (query.to_owned(), (*passage).to_owned())).collect();
-        let encodings = self.tokenizer.encode(inputs)?;
-        in_batches(&encodings, |packed| self.score_batch(packed))
+    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>, InferenceError> {
+        let keys: Vec<PairKey> = passages.iter().map(|passage| PairKey::new(query, passage)).collect();
+        let mut scores = self.cache.known(&keys);
+        // The same passage twice is read once.
+        let mut wanted: Vec<usize> = (0..keys.len()).filter(|&index| scores[index].is_none()).collect();
+        wanted.sort_unstable_by_key(|&index| keys[index]);
+        wanted.dedup_by_key(|index| keys[*index]);
+        let passages: Vec<&str> = wanted.iter().map(|&index| passages[index]).collect();
+        let read = self.read(query, &passages)?;
+        let read: HashMap<PairKey, f32> = wanted.iter().map(|&index| keys[index]).zip(read).collect();
+        self.cache.keep(&read);
+        for (score, key) in scores.iter_mut().zip(&keys) {
+            *score = score.or_else(|| read.get(key).copied());
+        }
+        // Every score was known or has been read.
+        Ok(scores.into_iter().flatten().collect())
     }
 }

@@ -1,0 +1,64 @@
+//! The kernels on one thread, on every instruction set of this processor, at the sizes of an encoder of 384 numbers a token.
+//! Operations are multiplications and additions.
+#![allow(missing_docs, reason = "what criterion's macros make has no documentation")]
+
+use anchorite_kernels::{Buffer, ByteLinear, ByteRows, Finish, FloatLinear, Heads, Isa, attention, layer_norm};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+const HIDDEN: usize = 384;
+
+fn numbers(count: usize) -> Vec<f32> {
+    (0..count).map(|index| ((index * 7919) % 1000) as f32 / 500.0 - 1.0).collect()
+}
+
+fn products(criterion: &mut Criterion) {
+    for (inputs, outputs) in [(HIDDEN, 3 * HIDDEN), (HIDDEN, 4 * HIDDEN), (4 * HIDDEN, HIDDEN)] {
+        let mut group = criterion.benchmark_group(format!("product {inputs} × {outputs}"));
+        for rows in [1, 16, 48] {
+            group.throughput(Throughput::Elements((2 * rows * inputs * outputs) as u64));
+            let (weight, bias, x) = (numbers(inputs * outputs), numbers(outputs), numbers(rows * inputs));
+            let mut out = vec![0.0; rows * outputs];
+            for isa in Isa::available() {
+                let floats = FloatLinear::new(isa, &weight, &bias, inputs);
+                group.bench_function(BenchmarkId::new(format!("f32 {isa}"), rows), |bencher| {
+                    bencher.iter(|| floats.forward(&x, Finish::Store, &mut out));
+                });
+                let bytes = ByteLinear::new(isa, &weight, &bias, inputs);
+                let mut quantized = ByteRows::default();
+                group.bench_function(BenchmarkId::new(format!("int8 {isa}"), rows), |bencher| {
+                    bencher.iter(|| {
+                        quantized.quantize(isa, &x, inputs);
+                        bytes.forward(&quantized, Finish::Store, &mut out);
+                    });
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
+fn rest(criterion: &mut Criterion) {
+    let heads = Heads { count: 12, size: 32 };
+    let mut group = criterion.benchmark_group("attention of a text");
+    for length in [16, 128, 256] {
+        group.throughput(Throughput::Elements((4 * length * length * HIDDEN) as u64));
+        let (projections, mut out) = (numbers(length * 3 * HIDDEN), vec![0.0; length * HIDDEN]);
+        let mut scratch = Buffer::default();
+        for isa in Isa::available() {
+            group.bench_function(BenchmarkId::new(isa.name(), length), |bencher| {
+                bencher.iter(|| attention(isa, heads, &projections, length, &mut out, &mut scratch));
+            });
+        }
+    }
+    group.finish();
+    let mut group = criterion.benchmark_group("normalisation of 48 rows");
+    group.throughput(Throughput::Elements(48 * HIDDEN as u64));
+    let (mut x, weight, bias) = (numbers(48 * HIDDEN), numbers(HIDDEN), numbers(HIDDEN));
+    for isa in Isa::available() {
+        group.bench_function(isa.name(), |bencher| bencher.iter(|| layer_norm(isa, &mut x, &weight, &bias, 1e-12)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, products, rest);
+criterion_main!(benches);

@@ -1,0 +1,229 @@
+//! AVX2 with FMA, and the same with 8-bit dot products (AVX-VNNI).
+
+use std::arch::x86_64::*;
+
+use super::Lanes;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2;
+
+#[derive(Clone, Copy)]
+pub(crate) struct AvxVnni;
+
+/// Lanes below `count`.
+#[inline(always)]
+unsafe fn mask(count: usize) -> __m256i {
+    // SAFETY: AVX2 by the contract of `Lanes`.
+    unsafe {
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+    }
+}
+
+macro_rules! floats {
+    () => {
+        type Float = __m256;
+        type Int = __m256i;
+        const WIDTH: usize = 8;
+        const FLOAT_ROWS: usize = 6;
+
+        #[inline(always)]
+        unsafe fn splat(x: f32) -> __m256 {
+            // SAFETY: AVX2 by the contract of `Lanes`, as in every method below.
+            unsafe { _mm256_set1_ps(x) }
+        }
+        #[inline(always)]
+        unsafe fn load(from: *const f32) -> __m256 {
+            // SAFETY: the caller's pointer is valid for eight numbers.
+            unsafe { _mm256_loadu_ps(from) }
+        }
+        #[inline(always)]
+        unsafe fn load_part(from: *const f32, count: usize) -> __m256 {
+            // SAFETY: lanes that the mask leaves out are not touched.
+            unsafe { _mm256_maskload_ps(from, mask(count)) }
+        }
+        #[inline(always)]
+        unsafe fn store(to: *mut f32, x: __m256) {
+            // SAFETY: the caller's pointer is valid for eight numbers.
+            unsafe { _mm256_storeu_ps(to, x) }
+        }
+        #[inline(always)]
+        unsafe fn store_part(to: *mut f32, count: usize, x: __m256) {
+            // SAFETY: lanes that the mask leaves out are not touched.
+            unsafe { _mm256_maskstore_ps(to, mask(count), x) }
+        }
+        #[inline(always)]
+        unsafe fn add(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_add_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn sub(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_sub_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn mul(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_mul_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn div(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_div_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn min(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_min_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn max(a: __m256, b: __m256) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_max_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn mul_add(a: __m256, b: __m256, c: __m256) -> __m256 {
+            // SAFETY: FMA.
+            unsafe { _mm256_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        unsafe fn sum(x: __m256) -> f32 {
+            // SAFETY: AVX2.
+            unsafe {
+                let x = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+                let x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+                _mm_cvtss_f32(_mm_add_ss(x, _mm_shuffle_ps::<1>(x, x)))
+            }
+        }
+        #[inline(always)]
+        unsafe fn largest(x: __m256) -> f32 {
+            // SAFETY: AVX2.
+            unsafe {
+                let x = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+                let x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+                _mm_cvtss_f32(_mm_max_ss(x, _mm_shuffle_ps::<1>(x, x)))
+            }
+        }
+        #[inline(always)]
+        unsafe fn smallest(x: __m256) -> f32 {
+            // SAFETY: AVX2.
+            unsafe {
+                let x = _mm_min_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
+                let x = _mm_min_ps(x, _mm_movehl_ps(x, x));
+                _mm_cvtss_f32(_mm_min_ss(x, _mm_shuffle_ps::<1>(x, x)))
+            }
+        }
+        #[inline(always)]
+        unsafe fn round(x: __m256) -> __m256i {
+            // SAFETY: AVX2; the rounding mode of a Rust program is to nearest, ties to even.
+            unsafe { _mm256_cvtps_epi32(x) }
+        }
+        #[inline(always)]
+        unsafe fn to_float(x: __m256i) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_cvtepi32_ps(x) }
+        }
+        #[inline(always)]
+        unsafe fn scale(x: __m256, power: __m256i) -> __m256 {
+            // SAFETY: AVX2.
+            unsafe { _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), _mm256_slli_epi32::<23>(power))) }
+        }
+        #[inline(always)]
+        unsafe fn int_zero() -> __m256i {
+            // SAFETY: AVX2.
+            unsafe { _mm256_setzero_si256() }
+        }
+        #[inline(always)]
+        unsafe fn store_bytes(to: *mut u8, x: __m256i) {
+            // SAFETY: AVX2; eight bytes are written, for which the caller's pointer is valid.
+            unsafe {
+                let words = _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+                _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
+            }
+        }
+    };
+}
+
+// SAFETY: every method uses AVX2 and FMA alone.
+unsafe impl Lanes for Avx2 {
+    floats!();
+
+    const BYTE_VECTORS: usize = 2;
+    const BYTE_ROWS: usize = 3;
+
+    /// Without dot products the multiplication gives 16-bit sums of two; four of those are added before they are widened,
+    /// which saves three of eight multiplications.
+    #[inline(always)]
+    unsafe fn byte_tile<const R: usize, const C: usize>(
+        a: *const u8,
+        row: usize,
+        panel: *const i8,
+        fours: usize,
+        sums: &mut [[__m256i; C]; R],
+    ) {
+        // SAFETY: AVX2; `fours` is a multiple of four, rows hold `4 × fours` bytes, and the panel as many for each column.
+        unsafe {
+            let ones = _mm256_set1_epi16(1);
+            let (mut panel, mut a) = (panel, a);
+            for _ in 0..fours / 4 {
+                let mut eights = [[_mm256_setzero_si256(); C]; R];
+                for four in 0..4 {
+                    let mut weights = [_mm256_setzero_si256(); C];
+                    for c in 0..C {
+                        weights[c] = _mm256_loadu_si256(panel.add((four * C + c) * 32).cast());
+                    }
+                    for r in 0..R {
+                        let x = _mm256_set1_epi32(a.add(r * row + four * 4).cast::<i32>().read_unaligned());
+                        for c in 0..C {
+                            let twos = _mm256_maddubs_epi16(x, weights[c]);
+                            eights[r][c] = if four == 0 { twos } else { _mm256_add_epi16(eights[r][c], twos) };
+                        }
+                    }
+                }
+                for r in 0..R {
+                    for c in 0..C {
+                        sums[r][c] = _mm256_add_epi32(sums[r][c], _mm256_madd_epi16(eights[r][c], ones));
+                    }
+                }
+                panel = panel.add(C * 128);
+                a = a.add(16);
+            }
+        }
+    }
+}
+
+// SAFETY: every method uses AVX2, FMA and AVX-VNNI alone.
+unsafe impl Lanes for AvxVnni {
+    floats!();
+
+    const BYTE_VECTORS: usize = 2;
+    const BYTE_ROWS: usize = 6;
+
+    #[inline(always)]
+    unsafe fn byte_tile<const R: usize, const C: usize>(
+        a: *const u8,
+        row: usize,
+        panel: *const i8,
+        fours: usize,
+        sums: &mut [[__m256i; C]; R],
+    ) {
+        // SAFETY: AVX-VNNI; rows hold `4 × fours` bytes, and the panel as many for each column.
+        unsafe {
+            let (mut panel, mut a) = (panel, a);
+            for _ in 0..fours {
+                let mut weights = [_mm256_setzero_si256(); C];
+                for c in 0..C {
+                    weights[c] = _mm256_loadu_si256(panel.add(c * 32).cast());
+                }
+                for r in 0..R {
+                    let four = _mm256_set1_epi32(a.add(r * row).cast::<i32>().read_unaligned());
+                    for c in 0..C {
+                        sums[r][c] = _mm256_dpbusd_avx_epi32(sums[r][c], four, weights[c]);
+                    }
+                }
+                panel = panel.add(C * 32);
+                a = a.add(4);
+            }
+        }
+    }
+}

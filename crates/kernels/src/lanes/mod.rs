@@ -1,0 +1,84 @@
+//! The vector registers of a processor behind one trait, so that every kernel is written once.
+//!
+//! A kernel is a generic function over [`Lanes`] marked `#[inline(always)]`; [`kernel!`](crate::isa::kernel) wraps it, once
+//! for each instruction set, in a function with the target features of that set, into which everything is inlined.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::avx2::{Avx2, AvxVnni};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::avx512::Avx512;
+#[cfg(target_arch = "aarch64")]
+pub(crate) use self::neon::Neon;
+pub(crate) use self::portable::Portable;
+
+/// Vectors side by side in the tile of a product: a panel of weights is `PANEL_VECTORS × WIDTH` columns wide.
+pub(crate) const FLOAT_VECTORS: usize = 2;
+
+/// Registers of one instruction set.
+///
+/// # Safety
+/// Every method, and every function generic over an implementation, may be called only on a processor that has the
+/// instruction set, and from a function compiled for it. Pointers must be valid for what the method says it reads or
+/// writes; none needs alignment.
+pub(crate) unsafe trait Lanes: Copy + 'static {
+    /// `WIDTH` single-precision numbers.
+    type Float: Copy;
+    /// `WIDTH` 32-bit integers.
+    type Int: Copy;
+    /// Numbers in a register.
+    const WIDTH: usize;
+    /// Rows of the tile of an `f32` product that fit the registers beside `FLOAT_VECTORS` vectors of weights.
+    const FLOAT_ROWS: usize;
+    /// Vectors side by side in the tile of an 8-bit product.
+    const BYTE_VECTORS: usize;
+    /// Rows of the tile of an 8-bit product.
+    const BYTE_ROWS: usize;
+
+    unsafe fn splat(x: f32) -> Self::Float;
+    /// Reads `WIDTH` numbers.
+    unsafe fn load(from: *const f32) -> Self::Float;
+    /// Reads the first `count < WIDTH` numbers; the other lanes are zero.
+    unsafe fn load_part(from: *const f32, count: usize) -> Self::Float;
+    /// Writes `WIDTH` numbers.
+    unsafe fn store(to: *mut f32, x: Self::Float);
+    /// Writes the first `count < WIDTH` lanes.
+    unsafe fn store_part(to: *mut f32, count: usize, x: Self::Float);
+    unsafe fn add(a: Self::Float, b: Self::Float) -> Self::Float;
+    unsafe fn sub(a: Self::Float, b: Self::Float) -> Self::Float;
+    unsafe fn mul(a: Self::Float, b: Self::Float) -> Self::Float;
+    unsafe fn div(a: Self::Float, b: Self::Float) -> Self::Float;
+    unsafe fn min(a: Self::Float, b: Self::Float) -> Self::Float;
+    unsafe fn max(a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a × b + c`.
+    unsafe fn mul_add(a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
+    unsafe fn sum(x: Self::Float) -> f32;
+    unsafe fn largest(x: Self::Float) -> f32;
+    unsafe fn smallest(x: Self::Float) -> f32;
+    /// To the nearest integer, ties to even.
+    unsafe fn round(x: Self::Float) -> Self::Int;
+    unsafe fn to_float(x: Self::Int) -> Self::Float;
+    /// `x × 2^power`, lane by lane, where neither `x` nor the result is zero, subnormal or infinite.
+    unsafe fn scale(x: Self::Float, power: Self::Int) -> Self::Float;
+    unsafe fn int_zero() -> Self::Int;
+    /// Writes each lane, 0 … 127, as one byte: `WIDTH` bytes.
+    unsafe fn store_bytes(to: *mut u8, x: Self::Int);
+    /// Adds the products of one tile to `sums`: `R` rows of bytes at `a`, `a + row`, … with one panel of weights.
+    ///
+    /// A panel holds, for each four inputs, `BYTE_VECTORS × WIDTH` columns of four signed bytes. `fours` counts the fours
+    /// of inputs and is a multiple of four. No 16-bit sum of eight products overflows: see [`crate::byte_linear`].
+    unsafe fn byte_tile<const R: usize, const C: usize>(
+        a: *const u8,
+        row: usize,
+        panel: *const i8,
+        fours: usize,
+        sums: &mut [[Self::Int; C]; R],
+    );
+}

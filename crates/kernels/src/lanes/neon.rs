@@ -1,0 +1,179 @@
+//! NEON with 8-bit dot products, as 64-bit ARM processors have had since 2018.
+
+use std::arch::aarch64::*;
+use std::arch::asm;
+
+use super::Lanes;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Neon;
+
+// SAFETY: every method uses NEON and the dot products alone.
+unsafe impl Lanes for Neon {
+    type Float = float32x4_t;
+    type Int = int32x4_t;
+    const WIDTH: usize = 4;
+    const FLOAT_ROWS: usize = 8;
+    const BYTE_VECTORS: usize = 4;
+    const BYTE_ROWS: usize = 6;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> float32x4_t {
+        // SAFETY: NEON by the contract of `Lanes`, as in every method below.
+        unsafe { vdupq_n_f32(x) }
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> float32x4_t {
+        // SAFETY: the caller's pointer is valid for four numbers.
+        unsafe { vld1q_f32(from) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(from: *const f32, count: usize) -> float32x4_t {
+        let mut all = [0.0f32; 4];
+        // SAFETY: the caller's pointer is valid for `count` numbers, fewer than four.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, all.as_mut_ptr(), count);
+            vld1q_f32(all.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, x: float32x4_t) {
+        // SAFETY: the caller's pointer is valid for four numbers.
+        unsafe { vst1q_f32(to, x) }
+    }
+    #[inline(always)]
+    unsafe fn store_part(to: *mut f32, count: usize, x: float32x4_t) {
+        let mut all = [0.0f32; 4];
+        // SAFETY: the caller's pointer is valid for `count` numbers, fewer than four.
+        unsafe {
+            vst1q_f32(all.as_mut_ptr(), x);
+            std::ptr::copy_nonoverlapping(all.as_ptr(), to, count);
+        }
+    }
+    #[inline(always)]
+    unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vaddq_f32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn sub(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vsubq_f32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vmulq_f32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn div(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vdivq_f32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn min(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vminq_f32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn max(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vmaxq_f32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(a: float32x4_t, b: float32x4_t, c: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vfmaq_f32(c, a, b) }
+    }
+    #[inline(always)]
+    unsafe fn sum(x: float32x4_t) -> f32 {
+        // SAFETY: NEON.
+        unsafe { vaddvq_f32(x) }
+    }
+    #[inline(always)]
+    unsafe fn largest(x: float32x4_t) -> f32 {
+        // SAFETY: NEON.
+        unsafe { vmaxvq_f32(x) }
+    }
+    #[inline(always)]
+    unsafe fn smallest(x: float32x4_t) -> f32 {
+        // SAFETY: NEON.
+        unsafe { vminvq_f32(x) }
+    }
+    #[inline(always)]
+    unsafe fn round(x: float32x4_t) -> int32x4_t {
+        // SAFETY: NEON; to nearest, ties to even.
+        unsafe { vcvtnq_s32_f32(x) }
+    }
+    #[inline(always)]
+    unsafe fn to_float(x: int32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vcvtq_f32_s32(x) }
+    }
+    #[inline(always)]
+    unsafe fn scale(x: float32x4_t, power: int32x4_t) -> float32x4_t {
+        // SAFETY: NEON.
+        unsafe { vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(x), vshlq_n_s32::<23>(power))) }
+    }
+    #[inline(always)]
+    unsafe fn int_zero() -> int32x4_t {
+        // SAFETY: NEON.
+        unsafe { vdupq_n_s32(0) }
+    }
+    #[inline(always)]
+    unsafe fn store_bytes(to: *mut u8, x: int32x4_t) {
+        // SAFETY: NEON; four bytes are written, for which the caller's pointer is valid.
+        unsafe {
+            let words = vmovn_s32(x);
+            let bytes = vmovn_s16(vcombine_s16(words, words));
+            to.cast::<i32>().write_unaligned(vget_lane_s32::<0>(vreinterpret_s32_s8(bytes)));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn byte_tile<const R: usize, const C: usize>(
+        a: *const u8,
+        row: usize,
+        panel: *const i8,
+        fours: usize,
+        sums: &mut [[int32x4_t; C]; R],
+    ) {
+        // SAFETY: NEON; rows hold `4 × fours` bytes, and the panel as many for each column. The bytes of a row are at
+        // most 127, so that signed products read them rightly.
+        unsafe {
+            let (mut panel, mut a) = (panel, a);
+            for _ in 0..fours {
+                let mut weights = [vdupq_n_s8(0); C];
+                for c in 0..C {
+                    weights[c] = vld1q_s8(panel.add(c * 16));
+                }
+                for r in 0..R {
+                    let four = vdupq_n_s32(a.add(r * row).cast::<i32>().read_unaligned());
+                    for c in 0..C {
+                        sums[r][c] = dot(sums[r][c], vreinterpretq_s8_s32(four), weights[c]);
+                    }
+                }
+                panel = panel.add(C * 16);
+                a = a.add(4);
+            }
+        }
+    }
+}
+
+/// Adds to each lane the products of its four bytes. The intrinsic for it is not stable yet.
+#[inline(always)]
+unsafe fn dot(sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    let mut sum = sum;
+    // SAFETY: the instruction reads and writes registers only, and the processor has it by the contract of `Lanes`.
+    unsafe {
+        asm!(
+            ".arch_extension dotprod",
+            "sdot {sum:v}.4s, {a:v}.16b, {b:v}.16b",
+            sum = inout(vreg) sum,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+    }
+    sum
+}
