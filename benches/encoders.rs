@@ -20,9 +20,12 @@ fn encoders(criterion: &mut Criterion) {
             let text = SENTENCE.repeat(sentences);
             let texts = vec![text.as_str(); texts];
             group.throughput(Throughput::Elements(texts.len() as u64));
-            group.bench_function(BenchmarkId::new(precision.to_string(), format!("{} of {sentences} sentences", texts.len())), |b| {
-                b.iter(|| embedder.embed(Role::Document, &texts));
-            });
+            group.bench_function(
+                BenchmarkId::new(precision.to_string(), format!("{} of {sentences} sentences", texts.len())),
+                |b| {
+                    b.iter(|| embedder.embed(Role::Document, &texts));
+                },
+            );
         }
         group.finish();
         let Ok(Some(reranker)) = engine.models().reranker() else {

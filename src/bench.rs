@@ -83,7 +83,11 @@ impl Engine {
     ///
     /// # Errors
     /// If the model can't be opened or fails.
-    pub fn bench_embed(&self, workloads: &[(String, Vec<String>)], options: BenchOptions) -> Result<BenchReport, Error> {
+    pub fn bench_embed(
+        &self,
+        workloads: &[(String, Vec<String>)],
+        options: BenchOptions,
+    ) -> Result<BenchReport, Error> {
         let embedder = self.models.embedder()?;
         let mut report = self.report(embedder.fingerprint().name.clone());
         for (name, texts) in workloads {
@@ -121,9 +125,8 @@ impl Engine {
                 .chunk_by(|a, b| a.query == b.query)
                 .map(|pairs| (pairs[0].query.as_str(), pairs.iter().map(|pair| pair.passage.as_str()).collect()))
                 .collect();
-            let call = |(query, passages): &(&str, Vec<&str>)| {
-                reranker.read(query, passages).map(|_| ()).map_err(Error::from)
-            };
+            let call =
+                |(query, passages): &(&str, Vec<&str>)| reranker.read(query, passages).map(|_| ()).map_err(Error::from);
             let seconds = median_of(options.repeats, || queries.iter().try_for_each(call))?;
             let calls = queries.iter().take(CALLS).map(|query| timed(|| call(query))).collect::<Result<_, _>>()?;
             report.rows.push(report.row(name, pairs.len(), cost, seconds, calls));

@@ -43,8 +43,10 @@ impl Engine {
     /// An engine. Nothing is opened yet.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
-        let EngineOptions { models, profile, embedder, reranker, generator, device, precision, limits, settings } = options;
-        let models = Models::new(ModelOptions { folder: models, profile, embedder, reranker, generator, device, precision });
+        let EngineOptions { models, profile, embedder, reranker, generator, device, precision, limits, settings } =
+            options;
+        let models =
+            Models::new(ModelOptions { folder: models, profile, embedder, reranker, generator, device, precision });
         Self { models, limits, settings }
     }
 

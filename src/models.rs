@@ -110,8 +110,11 @@ impl Models {
     /// # Errors
     /// If it can't be found or loaded.
     pub fn embedder(&self) -> Result<Arc<BiEncoder>, Error> {
-        self.embedder
-            .get_or_open(|| self.open(ModelRole::Embedder, |folder| BiEncoder::open(folder, self.options.device, self.options.precision)))
+        self.embedder.get_or_open(|| {
+            self.open(ModelRole::Embedder, |folder| {
+                BiEncoder::open(folder, self.options.device, self.options.precision)
+            })
+        })
     }
 
     /// The cross-encoder; `None` if there is none, which makes the service smaller (M43).
@@ -122,7 +125,9 @@ impl Models {
         optional(
             self.options.reranker.is_some(),
             self.reranker.get_or_open(|| {
-                self.open(ModelRole::Reranker, |folder| CrossEncoder::open(folder, self.options.device, self.options.precision))
+                self.open(ModelRole::Reranker, |folder| {
+                    CrossEncoder::open(folder, self.options.device, self.options.precision)
+                })
             }),
         )
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Workplace, list_at, number_at, text_at};
+use common::{Workplace, at, list_at, number_at, text_at};
 use serde_json::{Value, json};
 
 /// A plain line, records with a name and with a number, a blank line between, and further fields that are not looked at.
@@ -147,16 +147,18 @@ fn bench_measures_both_encoders_on_synthetic_and_on_real_text() {
     place.write("texts.jsonl", "{\"text\": \"The Danube flows into the Black Sea.\"}\n{\"text\": \"Rome.\"}\n");
     place.write("pairs.jsonl", "{\"query\": \"river\", \"passage\": \"The Danube.\"}\n");
     let embed = place.run(&["bench", "embed", "--data", "texts.jsonl", "--repeats", "1", "--json"]).json();
-    assert_eq!(number_at(&embed, "/rows/0/texts"), 2.0);
-    assert!(number_at(&embed, "/rows/0/tokens") > 10.0 && number_at(&embed, "/rows/0/p99_ms") > 0.0, "{embed}");
-    assert!(number_at(&embed, "/product_gigaops") > 0.0 && number_at(&embed, "/rows/0/share_of_product") > 0.0);
+    assert_eq!(number_at(&embed, "/rows/0/texts"), 2);
+    assert!(number_at(&embed, "/rows/0/tokens") > 10 && at(&embed, "/rows/0/p99_ms").as_f64() > Some(0.0), "{embed}");
+    assert!(at(&embed, "/product_gigaops").as_f64() > Some(0.0), "{embed}");
+    assert!(at(&embed, "/rows/0/share_of_product").as_f64() > Some(0.0), "{embed}");
     let rerank = place.run(&["bench", "rerank", "--data", "pairs.jsonl", "--repeats", "1", "--json"]).json();
-    assert_eq!(number_at(&rerank, "/rows/0/texts"), 1.0);
-    let synthetic = place.run(&["bench", "embed", "--lengths", "16,40", "--repeats", "1", "--precision", "f32", "--json"]);
+    assert_eq!(number_at(&rerank, "/rows/0/texts"), 1);
+    let synthetic =
+        place.run(&["bench", "embed", "--lengths", "16,40", "--repeats", "1", "--precision", "f32", "--json"]);
     let synthetic = synthetic.json();
     assert_eq!(text_at(&synthetic, "/precision"), "f32");
     let each = number_at(&synthetic, "/rows/1/tokens") / number_at(&synthetic, "/rows/1/texts");
-    assert!((each - 40.0).abs() < 2.0, "texts of {each} tokens");
+    assert!((39..=41).contains(&each), "texts of {each} tokens");
     place.write("empty.jsonl", "");
     place.run(&["bench", "embed", "--data", "empty.jsonl"]).is_refused(&["empty.jsonl", "no lines"]);
     place.run(&["bench", "embed", "--data", "none.jsonl"]).is_refused(&["none.jsonl"]);

@@ -148,7 +148,12 @@ unsafe fn product<L: Lanes>(x: &[f32], layer: &FloatLinear, finish: Finish, out:
                 let weights = layer.panels.as_ptr().add(first * inputs);
                 let bias = layer.bias.as_ptr().add(first);
                 let to = out.as_mut_ptr().add(row * outputs + first);
-                with_rows!(L, taken, L::FLOAT_ROWS, tile(a, inputs, weights, bias, finish, to, outputs, outputs - first));
+                with_rows!(
+                    L,
+                    taken,
+                    L::FLOAT_ROWS,
+                    tile(a, inputs, weights, bias, finish, to, outputs, outputs - first)
+                );
             }
             row += taken;
         }

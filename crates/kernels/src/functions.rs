@@ -165,7 +165,8 @@ mod tests {
         let exact = |x: f64| x * 0.5 * (1.0 + series((x * std::f64::consts::FRAC_1_SQRT_2).clamp(-5.0, 5.0)));
         check(4, -3.8, 3.8, exact, |_| 1.2e-4);
         check(4, -30.0, 30.0, exact, |y| 2e-4 + y.abs() * 5e-5 + 1.5e-3);
-        let tanh = |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)).tanh());
+        let tanh =
+            |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)).tanh());
         check(3, -20.0, 20.0, tanh, |y| 2e-6 + y.abs() * 1e-6);
     }
 }

@@ -52,8 +52,12 @@ impl Case {
 
 fn case() -> impl Strategy<Value = Case> {
     (size(30), size(100), size(150)).prop_flat_map(|(rows, inputs, outputs)| {
-        (numbers(rows * inputs), numbers(outputs * inputs), numbers(outputs))
-            .prop_map(move |(x, weight, bias)| Case { inputs, x, weight, bias })
+        (numbers(rows * inputs), numbers(outputs * inputs), numbers(outputs)).prop_map(move |(x, weight, bias)| Case {
+            inputs,
+            x,
+            weight,
+            bias,
+        })
     })
 }
 
@@ -250,7 +254,7 @@ fn the_greatest_weights_against_the_greatest_activations_do_not_overflow() {
             let weight = vec![sign; 40 * inputs];
             let mut x = vec![1.0; 3 * inputs];
             x[0] = 0.0;
-            let layer = ByteLinear::new(isa, &weight, &vec![0.0; 40], inputs);
+            let layer = ByteLinear::new(isa, &weight, &[0.0; 40], inputs);
             let mut out = vec![0.0; 3 * 40];
             bytes_forward(&layer, isa, &x, Finish::Store, &mut out);
             for (row, out) in out.chunks_exact(40).enumerate() {

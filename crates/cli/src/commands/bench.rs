@@ -31,7 +31,11 @@ struct TextLine {
 pub(crate) fn run(engine: &Engine, what: &BenchWhat, output: &Output) -> Result<Found> {
     let report = match what {
         BenchWhat::Embed(workload) => {
-            let texts = workloads(workload, |length, index| words(length.saturating_sub(2), index), |line: TextLine| line.text)?;
+            let texts = workloads(
+                workload,
+                |length, index| words(length.saturating_sub(2), index),
+                |line: TextLine| line.text,
+            )?;
             engine.bench_embed(&texts, BenchOptions { repeats: workload.repeats })?
         }
         BenchWhat::Rerank(workload) => {
@@ -42,7 +46,9 @@ pub(crate) fn run(engine: &Engine, what: &BenchWhat, output: &Output) -> Result<
             let pairs = workloads(workload, pair, |pair: BenchPair| pair)?;
             let report = engine.bench_rerank(&pairs, BenchOptions { repeats: workload.repeats })?;
             let Some(report) = report else {
-                bail!("there is no reranker; run `cargo xtask setup`, or point `--models DIR` to a folder that has one");
+                bail!(
+                    "there is no reranker; run `cargo xtask setup`, or point `--models DIR` to a folder that has one"
+                );
             };
             report
         }
@@ -74,8 +80,11 @@ fn workloads<L: DeserializeOwned, T>(
 fn read<L: DeserializeOwned>(path: &Path, limit: usize) -> Result<Vec<L>> {
     let name = path.display();
     let file = File::open(path).with_context(|| format!("can't read {name}"))?;
-    let plain: Box<dyn Read> =
-        if path.extension().is_some_and(|end| end == "gz") { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let plain: Box<dyn Read> = if path.extension().is_some_and(|end| end == "gz") {
+        Box::new(MultiGzDecoder::new(file))
+    } else {
+        Box::new(file)
+    };
     let lines = BufReader::new(plain).lines().take(limit).zip(1..);
     lines
         .map(|(line, number)| {

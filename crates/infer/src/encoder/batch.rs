@@ -67,7 +67,11 @@ impl EncoderTokenizer {
                 Err(_) => Err(fault("the tokenizer failed on this text".to_owned())),
             }
         };
-        if inputs.len() == 1 { inputs.into_iter().map(encode).collect() } else { inputs.into_par_iter().map(encode).collect() }
+        if inputs.len() == 1 {
+            inputs.into_iter().map(encode).collect()
+        } else {
+            inputs.into_par_iter().map(encode).collect()
+        }
     }
 }
 

@@ -107,7 +107,11 @@ impl BiEncoder {
         let inputs: Vec<String> = texts
             .iter()
             .map(|text| {
-                if self.spec.lower_case { format!("{prefix}{}", text.to_lowercase()) } else { format!("{prefix}{text}") }
+                if self.spec.lower_case {
+                    format!("{prefix}{}", text.to_lowercase())
+                } else {
+                    format!("{prefix}{text}")
+                }
             })
             .collect();
         let encodings = self.tokenizer.encode(inputs)?;

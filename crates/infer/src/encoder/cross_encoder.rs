@@ -47,7 +47,14 @@ impl CrossEncoder {
             spec.max_tokens,
             body.vocabulary(),
         )?;
-        Ok(Self { fingerprint: fingerprint(folder, &mut |_| ())?, spec, tokenizer, body, head, cache: ScoreCache::new() })
+        Ok(Self {
+            fingerprint: fingerprint(folder, &mut |_| ())?,
+            spec,
+            tokenizer,
+            body,
+            head,
+            cache: ScoreCache::new(),
+        })
     }
 
     /// One score per passage, read anew: what [`Reranker::score`] gives, without the scores that it keeps.

@@ -164,12 +164,7 @@ impl NativeBert {
     ///
     /// # Errors
     /// If a text is empty, or a token, type or position has no row in its table.
-    pub(crate) fn forward<T>(
-        &self,
-        packed: &Packed,
-        rows: Rows,
-        then: impl FnOnce(&[f32]) -> T,
-    ) -> Result<T, String> {
+    pub(crate) fn forward<T>(&self, packed: &Packed, rows: Rows, then: impl FnOnce(&[f32]) -> T) -> Result<T, String> {
         self.check(packed)?;
         // Scratch of a call that panicked is lost with it, and never half used.
         let mut scratch = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
@@ -184,8 +179,11 @@ impl NativeBert {
     }
 
     fn check(&self, packed: &Packed) -> Result<(), String> {
-        let tables =
-            [(&packed.ids, &self.words, "token"), (&packed.positions, &self.positions, "position"), (&packed.types, &self.types, "token type")];
+        let tables = [
+            (&packed.ids, &self.words, "token"),
+            (&packed.positions, &self.positions, "position"),
+            (&packed.types, &self.types, "token type"),
+        ];
         for (indices, table, what) in tables {
             let (most, rows) = (indices.iter().copied().max().unwrap_or(0), table.len() / self.hidden);
             if most as usize >= rows {

@@ -14,9 +14,7 @@ pub(crate) struct AvxVnni;
 #[inline(always)]
 unsafe fn mask(count: usize) -> __m256i {
     // SAFETY: AVX2 by the contract of `Lanes`.
-    unsafe {
-        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-    }
+    unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
 }
 
 macro_rules! floats {
@@ -176,7 +174,8 @@ unsafe impl Lanes for Avx2 {
                         let x = _mm256_set1_epi32(a.add(r * row + four * 4).cast::<i32>().read_unaligned());
                         for c in 0..C {
                             let twos = _mm256_maddubs_epi16(x, weights[c]);
-                            eights[r][c] = if four == 0 { twos } else { _mm256_add_epi16(eights[r][c], twos) };
+                            // Nothing saturates; but plain sums the compiler would reorder, and run out of registers.
+                            eights[r][c] = if four == 0 { twos } else { _mm256_adds_epi16(eights[r][c], twos) };
                         }
                     }
                 }

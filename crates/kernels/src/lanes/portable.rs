@@ -134,7 +134,8 @@ unsafe impl Lanes for Portable {
                 for (c, sums) in sums.iter_mut().enumerate() {
                     for (lane, sum) in sums.iter_mut().enumerate() {
                         // SAFETY: the panel holds as many bytes for each column.
-                        let w = unsafe { panel.add(((four * C + c) * 8 + lane) * 4).cast::<[i8; 4]>().read_unaligned() };
+                        let w =
+                            unsafe { panel.add(((four * C + c) * 8 + lane) * 4).cast::<[i8; 4]>().read_unaligned() };
                         for (x, w) in x.iter().zip(w) {
                             *sum += i32::from(*x) * i32::from(w);
                         }
