@@ -19,6 +19,7 @@
 mod ask;
 mod engine;
 mod error;
+mod grounding;
 mod ingest;
 mod models;
 mod search;
@@ -36,6 +37,7 @@ pub use anchorite_store::Mode;
 pub use ask::{AskOptions, Progress, strategy_graph};
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
-pub use ingest::{Attention, IngestProgress, IngestReport};
+pub use grounding::ClaimSupport;
+pub use ingest::{Attention, IngestProgress, IngestReport, ingest_settings};
 pub use models::{ModelInUse, Models};
-pub use search::{KnowledgeRetriever, SearchOptions, SearchResults};
+pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults};

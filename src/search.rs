@@ -14,7 +14,7 @@ use crate::{Engine, Error};
 const CANDIDATES: usize = 100;
 
 /// Passages that the cross-encoder reads for a search.
-const RERANKED: usize = 50;
+pub const RERANKED: usize = 50;
 
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

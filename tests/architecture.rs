@@ -17,6 +17,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("anchorite-store", &["anchorite-core"]),
     ("anchorite-graph", &["anchorite-core"]),
     ("anchorite-rag", &["anchorite-core", "anchorite-graph", "anchorite-text"]),
+    ("anchorite-eval", &[]),
     ("anchorite-testkit", &["anchorite-core"]),
     (
         "anchorite",
@@ -30,7 +31,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "anchorite-rag",
         ],
     ),
-    ("anchorite-cli", &["anchorite"]),
+    ("anchorite-cli", &["anchorite", "anchorite-eval"]),
     ("xtask", &["anchorite-models"]),
 ];
 
@@ -43,6 +44,7 @@ const SEALED: &[(&str, &str)] = &[
     ("anchorite-store", "crates/store"),
     ("anchorite-graph", "crates/graph"),
     ("anchorite-rag", "crates/rag"),
+    ("anchorite-eval", "crates/eval"),
     ("anchorite", "src"),
     ("anchorite-cli", "crates/cli"),
 ];

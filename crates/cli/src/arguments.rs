@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::eval::arguments::Eval;
+
 /// Answers questions from your own documents, on your own machine, with no network, and checks its own answers.
 #[derive(Debug, Parser)]
 #[command(name = "anchorite", version, about, propagate_version = true, max_term_width = 110)]
@@ -68,6 +70,8 @@ pub(crate) enum Command {
     Models(Models),
     /// Draw the graph of a strategy
     Graph(Graph),
+    /// Measure the engine on test collections
+    Eval(Eval),
     /// Examine this installation
     Doctor,
 }

@@ -77,6 +77,7 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Kb(arguments) => commands::kb::run(&engine, &arguments.action, &output),
         Command::Models(arguments) => commands::models::run(&engine, &arguments.action, &output),
         Command::Graph(arguments) => commands::graph::run(arguments, &output),
+        Command::Eval(arguments) => commands::eval::run(&engine, arguments, &output),
         Command::Doctor => commands::doctor::run(&engine, &output),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod ask;
 pub(crate) mod doctor;
 pub(crate) mod encode;
+pub(crate) mod eval;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod ingest;
