@@ -69,7 +69,8 @@ fn m41_retrieval_is_measured_and_written_as_trec_does() {
     let rows: Vec<Vec<&str>> = file.lines().map(|line| line.split(' ').collect()).collect();
     assert_eq!((rows[0][..4].to_vec(), rows[0][5]), (vec!["q1", "Q0", "river#2", "1"], "anchorite-bm25"));
     assert_eq!(rows[1][2], "copy");
-    assert!(!file.contains("source"), "what a query was made from is no answer to it: {file}");
+    let own = rows.iter().all(|row| (row[0], row[2]) != ("q1", "source"));
+    assert!(own, "what a query was made from is no answer to it: {file}");
     let scores: Vec<f32> =
         rows.iter().filter(|row| row[0] == "q1").map(|row| row[4].parse().expect("a score")).collect();
     assert!(scores.is_sorted_by(|better, worse| better > worse), "{scores:?}");
