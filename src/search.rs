@@ -1,4 +1,4 @@
-//! Search: BM25 and dense, fused by rank, the best of them read again by the cross-encoder.
+//! Search: BM25 and dense, fused by score, the best of them read again by the cross-encoder.
 
 use std::path::Path;
 use std::sync::Arc;

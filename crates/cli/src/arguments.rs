@@ -95,7 +95,7 @@ pub(crate) struct Ingest {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum ModeArgument {
-    /// Both, fused by rank
+    /// Both, fused by score
     #[default]
     Hybrid,
     /// Vectors alone
