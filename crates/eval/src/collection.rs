@@ -74,7 +74,7 @@ impl Query {
     pub fn has(&self, field: &str, value: &str) -> bool {
         match self.fields.get(field) {
             Some(Value::String(text)) => text == value,
-            Some(other) => other.to_string() == value,
+            Some(other) => serde_json::from_str::<Value>(value).is_ok_and(|value| value == *other),
             None => false,
         }
     }

@@ -105,7 +105,8 @@ mod tests {
     /// Made with `ir_measures.calc_aggregate([nDCG@10, R@10, RR@10], …)` 0.4.3 (pytrec_eval) from these very rankings.
     #[test]
     fn m41_values_of_trec_eval() {
-        let rankings: [(&[&str], &[(&str, u32)]); 3] = [
+        type Case<'c> = (&'c [&'c str], &'c [(&'c str, u32)]);
+        let rankings: [Case<'_>; 3] = [
             (&["d3", "d1", "d9", "d2"], &[("d1", 2), ("d2", 1), ("d5", 3)]),
             (&["d7", "d8"], &[("d8", 1)]),
             (
@@ -151,7 +152,7 @@ mod tests {
                 prop_assert!((ndcg(&ideal, &grades, 10) - 1.0).abs() < 1e-12);
             }
             if at < names.len() && grades[&names[at]] >= grades[&names[at - 1]] {
-                let mut raised = names.clone();
+                let mut raised = names;
                 raised.swap(at, at - 1);
                 prop_assert!(ndcg(&raised, &grades, 10) + 1e-12 >= scores.ndcg_10);
             }
