@@ -232,8 +232,8 @@ impl Bm25StatisticsProvider for Together<'_> {
 
 /// Any of the query's words, in title or text. The query is plain words: there is no syntax, and nothing in it is an error.
 ///
-/// Small words are left out unless there are no others: over eleven test collections that gains 0.012 nDCG@10 in the mean
-/// (0.084 where questions are long) and loses 0.0015 at worst.
+/// Small words are left out unless there are no others: a long question is full of them, and together they outweigh the
+/// words that it is about.
 ///
 /// A query is too short to tell its language by. Each word stands for its stems in all `languages` that there are texts
 /// in; the stem of the wrong language is mostly the same, or in no text.
