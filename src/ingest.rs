@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anchorite_core::{Chunk, Document, Embedder, Embedding, InferenceError, Role, titled};
+use anchorite_core::{Chunk, Document, Embedder, Embedding, InferenceError, Limits, Role, titled};
 use anchorite_infer::BiEncoder;
 use anchorite_store::{Batch, KnowledgeBase, Outcome, Refresh};
-use anchorite_text::{Chunker, Item, Reader, read, total_bytes};
+use anchorite_text::{ChunkError, Chunker, Item, Reader, read, total_bytes};
 use serde::Serialize;
 
 use crate::{Engine, Error};
@@ -105,7 +105,21 @@ impl IngestReport {
     }
 }
 
+/// Cuts texts for what `embedder` reads.
+pub(crate) fn chunker_for(embedder: &dyn Embedder, limits: &Limits) -> Result<Chunker, ChunkError> {
+    let tokens = CHUNK_TOKENS.min(embedder.max_tokens().saturating_sub(2).max(8));
+    Ok(Chunker::new(tokens, OVERLAP_TOKENS.min(tokens / 4))?.with_limits(limits))
+}
+
 impl Engine {
+    /// The settings that decide what an ingest makes of a document: two knowledge bases of the same documents and the same
+    /// bi-encoder differ where these differ.
+    #[must_use]
+    pub fn ingest_settings(&self) -> String {
+        let (_, precision) = self.models.compute();
+        format!("chunks of {CHUNK_TOKENS} tokens, {OVERLAP_TOKENS} in common, vectors in {precision}")
+    }
+
     /// Reads `paths` (files, folders, `-` for standard input) into the knowledge base `kb`, which is made if it is not
     /// there. What is there already is left alone; what changed takes the place of what its source held before.
     ///
@@ -136,10 +150,9 @@ impl Engine {
         };
         let place = KnowledgeBase::at(kb);
         let mut writer = place.create_or_open_writer(embedder.fingerprint(), embedder.dim())?;
-        let chunk_tokens = CHUNK_TOKENS.min(embedder.max_tokens().saturating_sub(2).max(8));
         let intake = Intake {
             embedder: &embedder,
-            chunker: Chunker::new(chunk_tokens, OVERLAP_TOKENS.min(chunk_tokens / 4))?.with_limits(&self.limits),
+            chunker: chunker_for(&*embedder, &self.limits)?,
             batch: writer.begin("ingest")?,
             pending: Vec::new(),
             pending_chunks: 0,

@@ -1,4 +1,4 @@
-//! Search: BM25 and dense, fused by rank, the best of them read again by the cross-encoder.
+//! Search: BM25 and dense, fused by score, the best of them read again by the cross-encoder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{Engine, Error};
 const CANDIDATES: usize = 100;
 
 /// Passages that the cross-encoder reads for a search.
-const RERANKED: usize = 50;
+pub const RERANKED: usize = 50;
 
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

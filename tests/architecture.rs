@@ -18,6 +18,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("anchorite-store", &["anchorite-core"]),
     ("anchorite-graph", &["anchorite-core"]),
     ("anchorite-rag", &["anchorite-core", "anchorite-graph", "anchorite-text"]),
+    ("anchorite-eval", &[]),
     ("anchorite-testkit", &["anchorite-core"]),
     (
         "anchorite",
@@ -31,7 +32,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "anchorite-rag",
         ],
     ),
-    ("anchorite-cli", &["anchorite"]),
+    ("anchorite-cli", &["anchorite", "anchorite-eval"]),
     ("xtask", &["anchorite-models"]),
 ];
 
@@ -45,6 +46,7 @@ const SEALED: &[(&str, &str)] = &[
     ("anchorite-store", "crates/store"),
     ("anchorite-graph", "crates/graph"),
     ("anchorite-rag", "crates/rag"),
+    ("anchorite-eval", "crates/eval"),
     ("anchorite", "src"),
     ("anchorite-cli", "crates/cli"),
 ];

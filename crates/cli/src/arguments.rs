@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::commands::eval::arguments::Eval;
+
 /// Answers questions from your own documents, on your own machine, with no network, and checks its own answers.
 #[derive(Debug, Parser)]
 #[command(name = "anchorite", version, about, propagate_version = true, max_term_width = 110)]
@@ -73,6 +75,8 @@ pub(crate) enum Command {
     Graph(Graph),
     /// Measure the encoders on this machine
     Bench(Bench),
+    /// Measure the engine on test collections
+    Eval(Eval),
     /// Examine this installation
     Doctor,
 }
@@ -96,7 +100,7 @@ pub(crate) struct Ingest {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum ModeArgument {
-    /// Both, fused by rank
+    /// Both, fused by score
     #[default]
     Hybrid,
     /// Vectors alone

@@ -78,6 +78,7 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Models(arguments) => commands::models::run(&engine, &arguments.action, &output),
         Command::Graph(arguments) => commands::graph::run(arguments, &output),
         Command::Bench(arguments) => commands::bench::run(&engine, &arguments.what, &output),
+        Command::Eval(arguments) => commands::eval::run(&engine, arguments, &output),
         Command::Doctor => commands::doctor::run(&engine, &output),
     }
 }

@@ -17,7 +17,8 @@ mod state;
 mod words;
 
 pub use answer::conclude;
-pub use grade::{Grounding, ground, relevance, usefulness};
+pub use grade::{Grounding, ground, relevance, support, usefulness};
+pub use nodes::readable;
 pub use parts::Parts;
 pub use presets::{Strategy, UnknownStrategy, build};
 pub use settings::Settings;

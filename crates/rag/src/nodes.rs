@@ -8,7 +8,7 @@ use anchorite_graph::{NodeContext, NodeError};
 
 use crate::Parts;
 use crate::extract::extractive_answer;
-use crate::grade::{comes_to, ground, relevance, usefulness};
+use crate::grade::{comes_to, relevance, support, usefulness};
 use crate::parts::fit;
 use crate::prompts;
 use crate::quantities::{Note, notes, undetermined};
@@ -180,14 +180,7 @@ pub(crate) fn grade_generation(parts: &Parts<'_>, state: &RagState, context: &No
         context.note("no answer was given");
         return Ok(RagUpdate { draft: Some(Some(draft)), ..RagUpdate::default() });
     }
-    let opinion = match parts.generator {
-        Some(generator) => {
-            let prompt = prompts::supported(&state.question, &draft.text, &passages, &draft.notes);
-            Some(generator.choose(&prompt, &["Yes", "No"], context.budget())?[0])
-        }
-        None => None,
-    };
-    let grounding = ground(&state.question, &draft.text, &passages, &draft.notes, opinion, parts.settings);
+    let grounding = support(parts, &state.question, &draft.text, &passages, &draft.notes, context.budget())?;
     draft.support = grounding.claims.iter().map(|claim| claim.confidence).fold(1.0, f32::min);
     draft.supported =
         !grounding.claims.is_empty() && grounding.claims.iter().all(|claim| claim.verdict == Verdict::Supported);
@@ -293,7 +286,8 @@ pub(crate) fn lacking(state: &RagState) -> Vec<Lacking> {
 }
 
 /// The passages that an answer is written from, as many as the generator can read, and what code computes from them.
-fn readable<'p>(parts: &Parts<'_>, question: &str, evidence: &[&'p Passage]) -> (Vec<&'p Passage>, Vec<Note>) {
+#[must_use]
+pub fn readable<'p>(parts: &Parts<'_>, question: &str, evidence: &[&'p Passage]) -> (Vec<&'p Passage>, Vec<Note>) {
     let passages = match parts.generator {
         Some(generator) => fit(evidence, context_room(parts), generator),
         None => evidence.to_vec(),

@@ -7,23 +7,25 @@
 //! The files are read into memory and verified before tantivy opens them, so it needs neither a writable folder (it would
 //! create lock files) nor trust in what is on disk.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 use tantivy::directory::RamDirectory;
 use tantivy::indexer::NoMergePolicy;
 use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery};
-use tantivy::schema::{FAST, Field, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::schema::{FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions};
 use tantivy::tokenizer::{
-    AsciiFoldingFilter, Language, LowerCaser, RemoveLongFilter, SimpleTokenizer, Stemmer, TextAnalyzer,
-    TokenizerManager,
+    AsciiFoldingFilter, LowerCaser, PreTokenizedString, RemoveLongFilter, SimpleTokenizer, Stemmer, StopWordFilter,
+    TextAnalyzer, Token, TokenizerManager,
 };
 use tantivy::{Directory, Index, IndexWriter, ReloadPolicy, Searcher, TantivyDocument, TantivyError, Term};
 
+use crate::language::Language;
 use crate::ranking::{Hit, TopK};
 use crate::storage::{FolderHash, Storage};
 
-const TOKENIZER: &str = "anchorite_english";
+/// Words come stemmed; the name changes with what is done to them, so that an older index is not taken for one of these.
+const TOKENIZER: &str = "anchorite_by_language";
 const CHUNK: &str = "chunk";
 /// Longer "words" are encoded data.
 const WORD_BYTES: usize = 100;
@@ -35,6 +37,7 @@ const WRITER_MEMORY: usize = 64 << 20;
 #[derive(Clone, Copy)]
 struct Fields {
     chunk: Field,
+    language: Field,
     title: Field,
     body: Field,
 }
@@ -45,32 +48,56 @@ fn schema() -> (Schema, Fields) {
     );
     let mut builder = Schema::builder();
     let chunk = builder.add_i64_field(CHUNK, FAST);
+    let language = builder.add_text_field("language", STRING);
     let title = builder.add_text_field("title", text.clone());
     let body = builder.add_text_field("body", text);
-    (builder.build(), Fields { chunk, title, body })
+    (builder.build(), Fields { chunk, language, title, body })
 }
 
-/// Words in lower case, without accents, reduced to their English stems.
-fn analyzer() -> TextAnalyzer {
-    TextAnalyzer::builder(SimpleTokenizer::default())
+fn known_to_tantivy(language: Language) -> tantivy::tokenizer::Language {
+    match language {
+        Language::English => tantivy::tokenizer::Language::English,
+        Language::German => tantivy::tokenizer::Language::German,
+    }
+}
+
+/// Words in lower case, without accents, reduced to their stems, and without the small words of `left_out`.
+fn analyzer(language: Language, left_out: &[Language]) -> TextAnalyzer {
+    let words = TextAnalyzer::builder(SimpleTokenizer::default())
         .filter(RemoveLongFilter::limit(WORD_BYTES + 1))
         .filter(LowerCaser)
-        .filter(AsciiFoldingFilter)
-        .filter(Stemmer::new(Language::English))
+        .dynamic();
+    let small_words = left_out.iter().filter_map(|&language| StopWordFilter::new(known_to_tantivy(language)));
+    small_words
+        .fold(words, |words, filter| words.filter_dynamic(filter))
+        .filter_dynamic(AsciiFoldingFilter)
+        .filter_dynamic(Stemmer::new(known_to_tantivy(language)))
         .build()
+}
+
+/// The stems of a text, as many for every language.
+fn stems(language: Language, text: &str, left_out: &[Language]) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    analyzer(language, left_out).token_stream(text).process(&mut |token| tokens.push(token.clone()));
+    tokens
 }
 
 fn tokenizers() -> TokenizerManager {
     let manager = TokenizerManager::default();
-    manager.register(TOKENIZER, analyzer());
+    // Never asked for words: documents come with theirs, and queries are taken apart here.
+    manager.register(TOKENIZER, analyzer(Language::English, &[]));
     manager
 }
 
 fn document(fields: Fields, chunk: i64, title: &str, body: &str) -> TantivyDocument {
     let mut document = TantivyDocument::new();
+    let language = Language::of(body);
     document.add_i64(fields.chunk, chunk);
-    document.add_text(fields.title, title);
-    document.add_text(fields.body, body);
+    document.add_text(fields.language, language.name());
+    for (field, text) in [(fields.title, title), (fields.body, body)] {
+        let words = PreTokenizedString { text: String::new(), tokens: stems(language, text, &[]) };
+        document.add_pre_tokenized_text(field, words);
+    }
     document
 }
 
@@ -204,12 +231,32 @@ impl Bm25StatisticsProvider for Together<'_> {
 }
 
 /// Any of the query's words, in title or text. The query is plain words: there is no syntax, and nothing in it is an error.
-fn parse(query: &str, fields: Fields) -> BooleanQuery {
-    let mut words: BTreeMap<String, f32> = BTreeMap::new();
-    analyzer().token_stream(query).process(&mut |token| *words.entry(token.text.clone()).or_default() += 1.0);
+///
+/// Small words are left out unless there are no others: a long question is full of them, and together they outweigh the
+/// words that it is about.
+///
+/// A query is too short to tell its language by. Each word stands for its stems in all `languages` that there are texts
+/// in; the stem of the wrong language is mostly the same, or in no text.
+fn parse(query: &str, fields: Fields, languages: &[Language]) -> BooleanQuery {
+    let read = |left_out: &[Language]| -> Vec<Vec<Token>> {
+        languages.iter().map(|&language| stems(language, query, left_out)).collect()
+    };
+    let mut readings = read(languages);
+    if readings.iter().all(Vec::is_empty) {
+        readings = read(&[]);
+    }
+    let count = readings.iter().map(Vec::len).max().unwrap_or(0);
+    let mut words: BTreeMap<&str, f32> = BTreeMap::new();
+    for index in 0..count {
+        let word: BTreeSet<&str> =
+            readings.iter().filter_map(|tokens| tokens.get(index)).map(|t| t.text.as_str()).collect();
+        for stem in word {
+            *words.entry(stem).or_default() += 1.0;
+        }
+    }
     let clauses = words.into_iter().flat_map(|(word, times)| {
         [(fields.title, TITLE_WEIGHT), (fields.body, 1.0)].map(|(field, weight)| {
-            let term = TermQuery::new(Term::from_field_text(field, &word), IndexRecordOption::WithFreqs);
+            let term = TermQuery::new(Term::from_field_text(field, word), IndexRecordOption::WithFreqs);
             let clause: Box<dyn Query> = Box::new(BoostQuery::new(Box::new(term), times * weight));
             (Occur::Should, clause)
         })
@@ -226,8 +273,14 @@ pub(crate) fn search(
 ) -> Result<Vec<Hit>, TantivyError> {
     let mut top = TopK::new(k);
     let Some(first) = indexes.first() else { return Ok(Vec::new()) };
-    let query = parse(query, first.fields);
     let statistics = Together(indexes);
+    let mut languages = Vec::new();
+    for language in Language::ALL {
+        if statistics.doc_freq(&Term::from_field_text(first.fields.language, language.name()))? > 0 {
+            languages.push(language);
+        }
+    }
+    let query = parse(query, first.fields, &languages);
     if k == 0 || query.clauses().is_empty() || statistics.total_num_docs()? == 0 {
         return Ok(Vec::new());
     }
@@ -280,6 +333,23 @@ mod tests {
         assert_eq!(found(&[&index], "delays"), [1]);
         assert_eq!(found(&[&index], "cafe uberraschung"), [3]);
         assert_eq!(found(&[&index], "compensation"), [1, 4], "in a text and in a title");
+    }
+
+    #[test]
+    fn m32_words_match_by_the_stem_of_the_language_of_the_text() {
+        let german = "Die Häuser der Stadt sind alt, und die Mieter haben eine Kündigung bekommen.";
+        let index = index(&[(1, "", german), (2, "", "The houses are old."), (3, "", "Ein Buch ist auf dem Tisch.")]);
+        assert_eq!(found(&[&index], "Haus"), [1], "Häuser");
+        assert_eq!(found(&[&index], "Kündigungen"), [1]);
+        assert_eq!(found(&[&index], "house"), [2]);
+    }
+
+    #[test]
+    fn m32_small_words_of_a_query_count_only_where_there_are_no_others() {
+        let index =
+            index(&[(1, "", "The Who is a band, and it is the band of the who."), (2, "", "Bagels are baked.")]);
+        assert_eq!(found(&[&index], "is it the bagel"), [2]);
+        assert_eq!(found(&[&index], "it is the"), [1]);
     }
 
     #[test]

@@ -1,5 +1,12 @@
-//! Reciprocal rank fusion (Cormack, Clarke and Büttcher 2009, "Reciprocal rank fusion outperforms Condorcet and
-//! individual rank learning methods", SIGIR): a result's score is the sum over lists of `1 / (k + rank)`.
+//! One list from several.
+//!
+//! By score: each list's scores are brought to 0 … 1, and a result's score is their mean (Bruch, Gai and Ingber 2023, "An
+//! analysis of fusion functions for hybrid retrieval", TOIS). How far the first stands above the rest is kept, so that a
+//! list that is sure outweighs one that is not. Hybrid search uses this.
+//!
+//! By rank: reciprocal rank fusion (Cormack, Clarke and Büttcher 2009, "Reciprocal rank fusion outperforms Condorcet and
+//! individual rank learning methods", SIGIR), where a result's score is the sum over lists of `1 / (k + rank)`. It needs no
+//! scores, and is there for lists whose scores can't be compared.
 
 use std::collections::HashMap;
 
@@ -22,16 +29,49 @@ pub struct Placed {
 pub struct Fused {
     /// Identifier of the chunk.
     pub chunk: i64,
-    /// Sum of reciprocal ranks.
+    /// What the fusion ordered by.
     pub score: f32,
     /// Its place in each list, in the order the lists were given; `None` where it is absent.
     pub places: Vec<Option<Placed>>,
 }
 
-/// Fuses lists that are sorted best first, each naming a chunk at most once. Best first; of equal sums the one with the
-/// better best rank comes first, then the older chunk.
+/// Scores to fuse, and where their scale begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Scored<'h> {
+    /// Best first, each chunk at most once.
+    pub hits: &'h [Hit],
+    /// The score of what has nothing to do with the query; `None` where nobody knows it and the last of the list has to do.
+    pub zero: Option<f32>,
+}
+
+impl Scored<'_> {
+    /// A score as a share of the way from zero to the best.
+    fn share(&self, score: f32) -> f32 {
+        let best = self.hits.first().map_or(0.0, |hit| hit.score);
+        let zero = self.zero.or(self.hits.last().map(|hit| hit.score)).unwrap_or(0.0);
+        // All equal, or one alone: as good as there is.
+        if best > zero { ((score - zero) / (best - zero)).clamp(0.0, 1.0) } else { 1.0 }
+    }
+}
+
+/// Fuses lists by score; a chunk that is not in a list counts 0 there. Best first; of equal scores the one with the better
+/// best rank comes first, then the older chunk.
+#[must_use]
+pub fn score_fusion(lists: &[Scored<'_>]) -> Vec<Fused> {
+    let hits: Vec<&[Hit]> = lists.iter().map(|list| list.hits).collect();
+    let share = 1.0 / lists.len().max(1) as f32;
+    fuse(&hits, |list, placed| share * lists[list].share(placed.score))
+}
+
+/// Fuses lists that are sorted best first, each naming a chunk at most once, by rank. Best first; of equal sums the one
+/// with the better best rank comes first, then the older chunk.
 #[must_use]
 pub fn reciprocal_rank_fusion(lists: &[&[Hit]], rank_constant: f32) -> Vec<Fused> {
+    fuse(lists, |_, placed| 1.0 / (rank_constant + placed.rank as f32))
+}
+
+/// Adds up what each list gives to a result, by the number of the list and the place in it.
+fn fuse(lists: &[&[Hit]], gives: impl Fn(usize, Placed) -> f32) -> Vec<Fused> {
     let mut fused: HashMap<i64, Fused> = HashMap::new();
     for (list, hits) in lists.iter().enumerate() {
         for (hit, rank) in hits.iter().zip(1..) {
@@ -41,8 +81,9 @@ pub fn reciprocal_rank_fusion(lists: &[&[Hit]], rank_constant: f32) -> Vec<Fused
                 places: vec![None; lists.len()],
             });
             if entry.places[list].is_none() {
-                entry.score += 1.0 / (rank_constant + rank as f32);
-                entry.places[list] = Some(Placed { rank, score: hit.score });
+                let placed = Placed { rank, score: hit.score };
+                entry.score += gives(list, placed);
+                entry.places[list] = Some(placed);
             }
         }
     }
@@ -81,7 +122,60 @@ mod tests {
         assert!(reciprocal_rank_fusion(&[], RANK_CONSTANT).is_empty());
     }
 
+    fn scored(scores: &[(i64, f32)]) -> Vec<Hit> {
+        scores.iter().map(|&(chunk, score)| Hit { chunk, score }).collect()
+    }
+
+    #[test]
+    fn m32_a_list_that_is_sure_outweighs_one_that_is_not() {
+        let words = scored(&[(1, 20.0), (2, 4.0), (3, 3.0)]);
+        let dense = scored(&[(4, 0.31), (2, 0.30), (1, 0.26), (5, 0.10)]);
+        let lists = [Scored { hits: &words, zero: Some(0.0) }, Scored { hits: &dense, zero: None }];
+        let fused = score_fusion(&lists);
+        // 1: (1 + 0.762) / 2; 2: (0.2 + 0.952) / 2; 4: 1 / 2; 3: 0.15 / 2; 5: 0.
+        assert_eq!(fused.iter().map(|f| f.chunk).collect::<Vec<_>>(), [1, 2, 4, 3, 5]);
+        assert!((fused[0].score - (1.0 + 16.0 / 21.0) / 2.0).abs() < 1e-6, "{fused:?}");
+        assert_eq!(fused[3].places[1], None);
+        let by_rank = reciprocal_rank_fusion(&[&words, &dense], RANK_CONSTANT);
+        assert_eq!(by_rank[0].chunk, 2, "where by rank the two seconds win");
+    }
+
+    #[test]
+    fn m32_scores_of_one_list_keep_its_order_and_equal_ones_count_in_full() {
+        let one = scored(&[(9, 3.0), (4, 2.0), (7, 2.0)]);
+        let lists = [Scored { hits: &one, zero: Some(0.0) }, Scored { hits: &[], zero: None }];
+        assert_eq!(score_fusion(&lists).iter().map(|f| f.chunk).collect::<Vec<_>>(), [9, 4, 7]);
+        let same = scored(&[(1, 0.5), (2, 0.5)]);
+        assert!(score_fusion(&[Scored { hits: &same, zero: None }]).iter().all(|fused| fused.score == 1.0));
+        assert!(score_fusion(&[]).is_empty());
+    }
+
     proptest! {
+        /// A better score in one list never moves a chunk down in the fusion.
+        #[test]
+        fn m32_score_fusion_is_monotonic(
+            first in prop::collection::vec(1u8..100, 2..12),
+            second in prop::collection::vec(1u8..100, 2..12),
+            at in 0usize..12,
+        ) {
+            let list = |scores: &[u8], from: i64| {
+                let mut hits: Vec<Hit> =
+                    scores.iter().zip(from..).map(|(&score, chunk)| Hit { chunk, score: f32::from(score) }).collect();
+                hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.chunk.cmp(&b.chunk)));
+                hits
+            };
+            let at = at % first.len();
+            let position = |first: &[u8]| {
+                let (words, dense) = (list(first, 0), list(&second, 4));
+                let lists = [Scored { hits: &words, zero: Some(0.0) }, Scored { hits: &dense, zero: None }];
+                score_fusion(&lists).iter().position(|fused| fused.chunk == at as i64)
+            };
+            let mut raised = first.clone();
+            // Up to the best of the list, so that the scale stays as it is.
+            raised[at] = *first.iter().max().expect("two at least");
+            prop_assert!(position(&raised) <= position(&first));
+        }
+
         /// Moving a chunk up in one list never moves it down in the fusion.
         #[test]
         fn m32_fusion_is_monotonic(

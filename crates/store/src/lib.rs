@@ -23,6 +23,7 @@ mod bm25;
 mod caches;
 mod error;
 mod fusion;
+mod language;
 mod lock;
 mod ranking;
 mod records;
@@ -37,7 +38,7 @@ mod writer;
 pub use batch::Batch;
 pub use caches::{CacheSettings, Refresh, Refreshed};
 pub use error::StoreError;
-pub use fusion::{Fused, Placed, RANK_CONSTANT, reciprocal_rank_fusion};
+pub use fusion::{Fused, Placed, RANK_CONSTANT, Scored, reciprocal_rank_fusion, score_fusion};
 pub use ranking::Hit;
 pub use records::{
     Action, AuditEntry, CacheState, Deletion, DocumentSummary, Generation, Known, Outcome, Stats, StoredDocument,

@@ -12,7 +12,7 @@ use crate::ann::AnnIndex;
 use crate::bm25::{self, MemoryBuilder, WordIndex};
 use crate::caches::{Kind, Record};
 use crate::error::{At, StoreError};
-use crate::fusion::{RANK_CONSTANT, reciprocal_rank_fusion};
+use crate::fusion::{Scored, score_fusion};
 use crate::ranking::{Hit, TopK};
 use crate::snapshot::Snapshot;
 use crate::vectors::Matrix;
@@ -23,7 +23,7 @@ use crate::{texts, vectors};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Words and meaning, fused by rank.
+    /// Words and meaning, fused by score.
     #[default]
     Hybrid,
     /// Meaning: cosine similarity of embeddings.
@@ -202,7 +202,7 @@ impl Snapshot {
     }
 
     /// The best `k` passages with their ranks and scores. In [`Mode::Hybrid`] the best `candidates` of each ranking are
-    /// fused by [`reciprocal_rank_fusion`].
+    /// fused by [`score_fusion`].
     ///
     /// # Errors
     /// [`StoreError::MissingEmbedding`] if the mode needs one; else as [`Snapshot::dense`] and [`Snapshot::bm25`].
@@ -222,7 +222,9 @@ impl Snapshot {
             (_, None) => return Err(StoreError::MissingEmbedding { mode: name }),
         };
         let words = if mode == Mode::Dense { Vec::new() } else { self.bm25(query, depth)? };
-        let mut fused = reciprocal_rank_fusion(&[&words, &dense], RANK_CONSTANT);
+        // BM25 without a word in common is 0; where similarity begins to mean something depends on model and query.
+        let lists = [Scored { hits: &words, zero: Some(0.0) }, Scored { hits: &dense, zero: None }];
+        let mut fused = score_fusion(&lists);
         fused.truncate(k);
         let connection = self.connection();
         let mut passages = Vec::with_capacity(fused.len());

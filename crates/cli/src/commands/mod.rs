@@ -4,6 +4,7 @@ pub(crate) mod ask;
 pub(crate) mod bench;
 pub(crate) mod doctor;
 pub(crate) mod encode;
+pub(crate) mod eval;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod ingest;

@@ -3,11 +3,13 @@
 
 mod claims;
 mod relevance;
+mod support;
 mod usefulness;
 
 pub(crate) use claims::comes_to;
 pub use claims::{Grounding, ground};
 pub use relevance::relevance;
+pub use support::support;
 pub use usefulness::usefulness;
 
 /// The logistic function: log-odds to a probability.

@@ -245,7 +245,7 @@ fn m32_hybrid_shows_both_ranks_and_scores() {
     assert_eq!(hybrid[0].text, "Violin and saddle.");
     let scores = hybrid[0].scores;
     assert_eq!((scores.bm25_rank, scores.dense_rank, scores.fused_rank), (Some(1), Some(1), Some(1)));
-    assert!((scores.fused.expect("fused") - 2.0 / 61.0).abs() < 1e-6);
+    assert_eq!(scores.fused, Some(1.0), "the best of both");
     assert_eq!(scores.dense, Some(snapshot.dense(&query, 1).expect("found")[0].score));
     assert_eq!(scores.bm25, Some(snapshot.bm25("violin saddle", 1).expect("found")[0].score));
     let dense = snapshot.search("violin", Some(&query), Mode::Dense, 2, 50).expect("found");

@@ -1,0 +1,116 @@
+//! `anchorite eval`: what can be measured, and with what.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Args)]
+pub(crate) struct Eval {
+    #[command(subcommand)]
+    pub(crate) action: EvalAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalAction {
+    /// How well documents are found: nDCG, recall and MRR of each way to search
+    Retrieval(Retrieval),
+    /// How well claims are graded: do probabilities order right, and do they mean what they say
+    Grounding(Grounding),
+    /// How well questions are answered, and how often an answer is rightly declined
+    Qa(Questions),
+    /// The same for the loop beside single-shot RAG, as one table
+    Loop(Questions),
+}
+
+/// The test collections.
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    /// One set (corpus.jsonl[.gz], queries.jsonl, qrels.tsv; or pairs.jsonl), or a folder of sets
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: PathBuf,
+    /// Only these sets of the folder, in this order
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) sets: Vec<String>,
+    /// Keeps knowledge bases and results for the next run [default: a folder of your cache]
+    #[arg(long, env = "ANCHORITE_EVAL_CACHE", value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+}
+
+/// A way to search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum System {
+    /// Words alone
+    Bm25,
+    /// Vectors alone
+    Dense,
+    /// Both, fused
+    Hybrid,
+    /// Both, fused, and the best read again by the cross-encoder
+    Rerank,
+}
+
+impl System {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bm25 => "bm25",
+            Self::Dense => "dense",
+            Self::Hybrid => "hybrid",
+            Self::Rerank => "rerank",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Retrieval {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Ways to search
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,…", default_values = ["bm25", "dense", "hybrid", "rerank"])]
+    pub(crate) systems: Vec<System>,
+    /// Only the first N queries of each set, in the order of their identifiers
+    #[arg(long, value_name = "N")]
+    pub(crate) limit_queries: Option<usize>,
+    /// Writes a TREC run file for each set and way into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) runs: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Grounding {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Only N pairs of each set, a sample that stays the same
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Without the generator's opinion
+    #[arg(long)]
+    pub(crate) no_generator: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Questions {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Graphs that answer [default: multi-agent for qa; simple and multi-agent for loop]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) strategy: Vec<String>,
+    /// Only N questions of each set, a sample that stays the same
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Only queries whose record has this value
+    #[arg(long = "where", value_name = "FIELD=VALUE")]
+    pub(crate) only: Option<String>,
+    /// Most rounds of retrieval
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub(crate) max_rounds: u64,
+    /// Most seconds a question
+    #[arg(long, default_value_t = 600, value_name = "S")]
+    pub(crate) timeout: u64,
+    /// Answer in sentences of the documents, without the generator
+    #[arg(long)]
+    pub(crate) no_generator: bool,
+    /// Keeps the answers in this folder, a file of JSON lines for each set and graph; a run that was stopped goes on
+    /// from there [default: in the cache]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
+}

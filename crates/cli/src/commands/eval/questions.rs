@@ -1,0 +1,167 @@
+//! `anchorite eval qa` and `anchorite eval loop`: questions asked of a set's knowledge base.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anchorite::{AskOptions, BudgetLimits, Engine, ModelInUse, Status, Strategy};
+use anchorite_eval::{Collection, Ledger, Query, collections, sampled};
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use serde_json::json;
+
+use super::answers::{Asked, Figures, table};
+use super::arguments::Questions;
+use super::knowledge::Knowledge;
+use super::{Progress, build, cache};
+use crate::Found;
+use crate::output::Output;
+
+#[derive(Serialize)]
+struct Row {
+    set: String,
+    strategy: &'static str,
+    #[serde(flatten)]
+    figures: Figures,
+}
+
+#[derive(Serialize)]
+struct Report {
+    rows: Vec<Row>,
+    models: Vec<ModelInUse>,
+}
+
+pub(crate) fn run(engine: &Engine, arguments: &Questions, default: &[&str], output: &Output) -> Result<Found> {
+    let named = &arguments.strategy;
+    let names: Vec<&str> = if named.is_empty() { default.to_vec() } else { named.iter().map(String::as_str).collect() };
+    let strategies: Vec<Strategy> = names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
+    let cache = cache(&arguments.data)?;
+    if let Some(folder) = &arguments.results {
+        std::fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
+    }
+    let sets = collections(&arguments.data.data, &arguments.data.sets)?;
+    let mut rows = Vec::new();
+    for collection in &sets {
+        let queries = chosen(collection, arguments)?;
+        if queries.is_empty() {
+            output.remark(format_args!("{}: no question with a known answer; left out", collection.name));
+            continue;
+        }
+        let knowledge = Knowledge::of(engine, collection, &cache, output)?;
+        for &strategy in &strategies {
+            let asked = ask(engine, arguments, strategy, collection, &queries, &knowledge, output)?;
+            let gold = |query: &Query| collection.judgements.get(&query.id);
+            let figures = Figures::of(queries.iter().zip(&asked).map(|(query, asked)| (*query, asked, gold(query))));
+            rows.push(Row { set: collection.name.clone(), strategy: strategy.name(), figures });
+        }
+    }
+    if rows.is_empty() {
+        bail!("{}: no set has questions with `answers` or `answerable`", arguments.data.data.display());
+    }
+    let report = Report { rows, models: engine.models().in_use() };
+    if output.json {
+        output.document(&report)?;
+    } else {
+        let rows = report.rows.iter().map(|row| (row.set.as_str(), row.strategy, &row.figures)).collect::<Vec<_>>();
+        output.line(table(&rows))?;
+    }
+    Ok(Found::Yes)
+}
+
+/// The questions that can be scored, sampled.
+fn chosen<'c>(collection: &'c Collection, arguments: &Questions) -> Result<Vec<&'c Query>> {
+    let only = match &arguments.only {
+        Some(only) => match only.split_once('=') {
+            Some(only) => Some(only),
+            None => bail!("--where {only}: write FIELD=VALUE"),
+        },
+        None => None,
+    };
+    let scored = |query: &&Query| {
+        let known = !query.answers().is_empty() || !query.answer_parts().is_empty();
+        // Where a set only says whether there is an answer, declining is all that can be scored.
+        (known || query.fields.contains_key("answerable") || !query.is_answerable())
+            && only.is_none_or(|(field, value)| query.has(field, value))
+    };
+    let mut queries = sampled(collection.queries.iter().filter(scored).collect(), |query: &&Query| &query.id);
+    queries.truncate(arguments.limit.unwrap_or(usize::MAX));
+    Ok(queries)
+}
+
+fn ask(
+    engine: &Engine,
+    arguments: &Questions,
+    strategy: Strategy,
+    collection: &Collection,
+    queries: &[&Query],
+    knowledge: &Knowledge,
+    output: &Output,
+) -> Result<Vec<Asked>> {
+    // Opened first, so that no question pays for it and the results can be told by their models.
+    engine.models().reranker()?;
+    if !arguments.no_generator {
+        engine.models().generator()?;
+    }
+    let models: Vec<String> = engine.models().in_use().into_iter().map(|model| model.sha256).collect();
+    let depends_on = json!({
+        "build": build(),
+        "models": models,
+        "strategy": strategy.name(),
+        "generator": !arguments.no_generator,
+        "max_rounds": arguments.max_rounds,
+        "timeout": arguments.timeout,
+    });
+    let file = format!("{}.{}.jsonl", collection.name, strategy.name());
+    let mut ledger = match &arguments.results {
+        Some(folder) => Ledger::<Asked>::open(&folder.join(file), &depends_on)?,
+        None => Ledger::open_or_renew(&knowledge.folder.join(file), &depends_on)?,
+    };
+    let options = AskOptions {
+        strategy,
+        budget: BudgetLimits {
+            rounds: Some(arguments.max_rounds.max(1)),
+            time: Some(Duration::from_secs(arguments.timeout)),
+            ..BudgetLimits::default()
+        },
+        no_generator: arguments.no_generator,
+        ..AskOptions::default()
+    };
+    let mut progress = Progress::new(output, format!("{}: {strategy}", collection.name), queries.len());
+    let mut all = Vec::with_capacity(queries.len());
+    for (index, query) in queries.iter().enumerate() {
+        let asked = match ledger.get(&query.id) {
+            Some(known) => known.clone(),
+            None => {
+                let asked = one(engine, &knowledge.kb, query, &options, knowledge)?;
+                ledger.insert(&query.id, asked.clone())?;
+                asked
+            }
+        };
+        all.push(asked);
+        progress.at(index + 1);
+    }
+    Ok(all)
+}
+
+fn one(engine: &Engine, kb: &Path, query: &Query, options: &AskOptions, knowledge: &Knowledge) -> Result<Asked> {
+    let answer = engine.ask(kb, &query.text, options, &mut |_| {}).with_context(|| format!("question {}", query.id))?;
+    let documents = |sources: &mut dyn Iterator<Item = &String>| {
+        let mut documents: Vec<String> =
+            sources.map(|source| Ok(knowledge.document(source)?.to_owned())).collect::<Result<_>>()?;
+        documents.sort();
+        documents.dedup();
+        anyhow::Ok(documents)
+    };
+    Ok(Asked {
+        answer: answer.answer.clone(),
+        declined: answer.status == Status::Declined,
+        confidence: answer.confidence,
+        cited: documents(&mut answer.citations.iter().map(|citation| &citation.source))?,
+        useful: documents(&mut answer.state.useful_documents.iter())?,
+        stopped_by: answer.stopped_by.map(|cap| cap.to_string()),
+        rounds: answer.rounds,
+        generator_calls: answer.spent.generator_calls,
+        tokens_read: answer.spent.tokens_read,
+        tokens_written: answer.spent.tokens_written,
+        seconds: answer.seconds,
+    })
+}
