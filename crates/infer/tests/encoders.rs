@@ -6,6 +6,7 @@ use anchorite_core::{Embedder, Embedding, Reranker, Role};
 use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, Precision};
 use anchorite_models::{ModelRole, Profile};
 use common::{fixture, model, shared_texts};
+use rayon::prelude::*;
 use serde_json::Value;
 
 const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::Int8];
@@ -108,7 +109,7 @@ fn agrees_with_onnx_runtime(reranker: &CrossEncoder) {
         }
     }
     let ours: Vec<f64> = pairs
-        .iter()
+        .par_iter()
         .map(|(query, passage, _)| f64::from(reranker.score(query, &[passage]).expect("scores")[0]))
         .collect();
     let theirs: Vec<f64> = pairs.iter().map(|(_, _, score)| *score).collect();

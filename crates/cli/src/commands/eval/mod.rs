@@ -48,8 +48,9 @@ fn cache(data: &Data) -> Result<PathBuf> {
 fn build() -> Value {
     let metadata = std::env::current_exe().and_then(std::fs::metadata);
     let modified = metadata.as_ref().ok().and_then(|metadata| metadata.modified().ok());
-    let seconds = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|time| time.as_secs_f64());
-    json!([metadata.map(|metadata| metadata.len()).unwrap_or_default(), seconds])
+    // A whole number, since it is compared with what was written to a file: a fraction need not be read back to the bit.
+    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map(|time| time.as_micros() as u64);
+    json!([metadata.map(|metadata| metadata.len()).unwrap_or_default(), since])
 }
 
 /// Says how far a long run is, now and then.
