@@ -129,13 +129,13 @@ mod tests {
     #[test]
     fn m32_a_list_that_is_sure_outweighs_one_that_is_not() {
         let words = scored(&[(1, 20.0), (2, 4.0), (3, 3.0)]);
-        let dense = scored(&[(4, 0.31), (2, 0.30), (1, 0.26), (5, 0.10)]);
+        let dense = scored(&[(4, 0.31), (2, 0.30), (5, 0.27), (1, 0.26), (6, 0.10)]);
         let lists = [Scored { hits: &words, zero: Some(0.0) }, Scored { hits: &dense, zero: None }];
         let fused = score_fusion(&lists);
-        // 1: (1 + 0.762) / 2; 2: (0.2 + 0.952) / 2; 4: 1 / 2; 3: 0.15 / 2; 5: 0.
-        assert_eq!(fused.iter().map(|f| f.chunk).collect::<Vec<_>>(), [1, 2, 4, 3, 5]);
+        // 1: (1 + 0.762) / 2; 2: (0.2 + 0.952) / 2; 4: 1 / 2; 5: 0.81 / 2; 3: 0.15 / 2; 6: 0.
+        assert_eq!(fused.iter().map(|f| f.chunk).collect::<Vec<_>>(), [1, 2, 4, 5, 3, 6]);
         assert!((fused[0].score - (1.0 + 16.0 / 21.0) / 2.0).abs() < 1e-6, "{fused:?}");
-        assert_eq!(fused[3].places[1], None);
+        assert_eq!(fused[4].places[1], None);
         let by_rank = reciprocal_rank_fusion(&[&words, &dense], RANK_CONSTANT);
         assert_eq!(by_rank[0].chunk, 2, "where by rank the two seconds win");
     }
