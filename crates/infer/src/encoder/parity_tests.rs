@@ -104,6 +104,19 @@ fn kernels_and_tensors_compute_the_same_encoder() {
 }
 
 #[test]
+fn f20_a_weight_that_is_no_number_is_refused_by_name() {
+    let mut random = StdRng::seed_from_u64(9);
+    let spec = spec(32, 2, Activation::Gelu);
+    for number in [f32::NAN, f32::INFINITY] {
+        let mut weights = random_weights(&spec, &mut random);
+        let name = "encoder.layer.1.output.dense.bias";
+        weights.replace(name, Tensor::full(number, 32, &Device::Cpu).expect("a tensor"));
+        let error = NativeBert::load(&weights, &spec, Precision::Int8).err().expect("refused").to_string();
+        assert!(error.contains(name) && error.contains("damaged"), "{error}");
+    }
+}
+
+#[test]
 fn a_token_without_a_row_and_a_text_without_a_token_are_errors() {
     let mut random = StdRng::seed_from_u64(8);
     let spec = spec(32, 2, Activation::Gelu);

@@ -34,6 +34,11 @@ impl Weights {
         Self { tensors, prefix: String::new(), device: Device::Cpu }
     }
 
+    #[cfg(test)]
+    pub(crate) fn replace(&mut self, name: &str, tensor: Tensor) {
+        self.tensors.insert(name.to_owned(), tensor);
+    }
+
     /// A tensor of the encoder, as `f32`, of the shape expected.
     pub(crate) fn tensor(&self, name: &str, shape: &[usize]) -> std::result::Result<Tensor, LoadError> {
         self.exact(&format!("{}{name}", self.prefix), shape)
@@ -65,7 +70,13 @@ impl Weights {
     }
 }
 
+/// Refuses what is no finite number: rounded to a byte it would vanish, and the vectors would be wrong without a word.
 fn numbers(name: &str, tensor: &Tensor) -> std::result::Result<Vec<f32>, LoadError> {
-    let read = tensor.flatten_all().and_then(|flat| flat.to_vec1());
-    read.map_err(|error| LoadError::Tensor { name: name.to_owned(), problem: error.to_string() })
+    let fault = |problem: String| LoadError::Tensor { name: name.to_owned(), problem };
+    let numbers: Vec<f32> =
+        tensor.flatten_all().and_then(|flat| flat.to_vec1()).map_err(|error| fault(error.to_string()))?;
+    match numbers.iter().position(|number| !number.is_finite()) {
+        None => Ok(numbers),
+        Some(place) => Err(fault(format!("number {place} is {}; the file is damaged", numbers[place]))),
+    }
 }
