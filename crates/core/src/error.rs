@@ -34,6 +34,12 @@ pub enum InferenceError {
         /// The model.
         model: String,
     },
+    /// A text can't be written as it was asked to be.
+    #[error("the text can't be written so: {problem}; change the schema, pattern or grammar, or allow more tokens")]
+    Constraint {
+        /// What stands against it.
+        problem: String,
+    },
     /// Some size is beyond what is allowed.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),

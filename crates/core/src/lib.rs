@@ -18,6 +18,6 @@ pub use embedding::{Embedding, EmbeddingError};
 pub use error::{InferenceError, RetrieveError};
 pub use limits::{LimitExceeded, Limits};
 pub use traits::{
-    Embedder, FinishReason, GenerateOptions, Generation, Generator, Message, ModelFingerprint, Prompt, Reranker,
+    Constraint, DraftCounts, Embedder, FinishReason, GenerateOptions, Generation, Generator, Message, ModelFingerprint, Prompt, Reranker,
     Retriever, Role, Speaker, TokenCounter,
 };

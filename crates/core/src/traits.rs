@@ -141,10 +141,29 @@ pub struct GenerateOptions {
     pub top_k: usize,
     /// Divides the logits of tokens seen before (CTRL, Keskar et al. 2019); 1 changes nothing.
     pub repetition_penalty: f32,
+    /// Keeps tokens whose probability is at least this share of the most probable one's (min-p, Nguyen et al. 2024); 0 keeps
+    /// all.
+    pub min_p: f32,
     /// Seed of the draws.
     pub seed: u64,
+    /// Guesses at what follows, looked up in the prompt, are checked several at a time: what is written is the same, sooner.
+    pub draft: bool,
     /// Texts at which writing ends; they are not part of the result.
     pub stop: Vec<String>,
+    /// What the text must be. Then it is whole within `max_tokens`, or there is an error.
+    pub constraint: Option<Constraint>,
+}
+
+/// What a written text must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Constraint {
+    /// JSON that fits this JSON Schema, written without spaces between its parts.
+    JsonSchema(String),
+    /// A text that this regular expression matches as a whole.
+    Regex(String),
+    /// A text of this context-free grammar, in llguidance's variant of Lark.
+    Grammar(String),
 }
 
 impl Default for GenerateOptions {
@@ -155,8 +174,11 @@ impl Default for GenerateOptions {
             top_p: 1.0,
             top_k: 0,
             repetition_penalty: 1.0,
+            min_p: 0.0,
             seed: 0,
+            draft: true,
             stop: Vec::new(),
+            constraint: None,
         }
     }
 }
@@ -166,6 +188,13 @@ impl GenerateOptions {
     #[must_use]
     pub fn greedy(max_tokens: usize) -> Self {
         Self { max_tokens, ..Self::default() }
+    }
+
+    /// Lets only texts be written that fit.
+    #[must_use]
+    pub fn constrained(mut self, constraint: Constraint) -> Self {
+        self.constraint = Some(constraint);
+        self
     }
 
     /// Adds a text at which writing ends.
@@ -203,6 +232,25 @@ pub struct Generation {
     pub tokens: Vec<u32>,
     /// Why it ended.
     pub finish: FinishReason,
+    /// What guesses at the tokens came to.
+    pub draft: DraftCounts,
+}
+
+/// Tokens that were guessed and checked several at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftCounts {
+    /// Tokens guessed.
+    pub guessed: usize,
+    /// Guesses that were right: passes that were saved.
+    pub right: usize,
+}
+
+impl DraftCounts {
+    /// Counts a guess of so many tokens, of which the first `right` were right.
+    pub fn note(&mut self, guessed: usize, right: usize) {
+        self.guessed += guessed;
+        self.right += right;
+    }
 }
 
 /// Writes text, and judges among given texts.

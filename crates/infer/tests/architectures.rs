@@ -70,10 +70,10 @@ fn assert_parity(name: &str, tolerance: f32) {
     assert!(difference < tolerance, "{name}: logits differ by {difference}");
 }
 
-/// Only the order of sums differs.
-const TOLERANCE: f32 = 1e-4;
-/// llama.cpp takes the GELU of Gemma from a table of 16-bit floats.
-const GELU_TOLERANCE: f32 = 3e-3;
+/// Keys and values are kept as 16-bit floats, those of the numbers compared with were not.
+const TOLERANCE: f32 = 5e-3;
+/// And llama.cpp takes the GELU of Gemma from a table of 16-bit floats.
+const GELU_TOLERANCE: f32 = 6e-3;
 
 #[test]
 fn m01_llama_with_divided_frequencies_gives_the_logits_of_llama_cpp() {
@@ -113,7 +113,7 @@ fn m01_gemma3_with_capped_logits_and_no_window_gives_the_logits_of_llama_cpp() {
 #[test]
 fn m01_gemma3_of_62_layers_gives_the_logits_of_llama_cpp() {
     // The table's error grows with the layers.
-    assert_parity("gemma3_deep", 4.0 * GELU_TOLERANCE);
+    assert_parity("gemma3_deep", 2.5 * GELU_TOLERANCE);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn m01_the_fixtures_notice_a_wrong_setting() {
     for (name, key, value) in settings {
         let changed = open(&random_gguf::model(name).with(key, value)).expect("opens");
         let difference = largest_difference(&changed, &expected(name));
-        assert!(difference > 5.0 * GELU_TOLERANCE, "{name} hardly depends on {key}: {difference}");
+        assert!(difference > 2.5 * GELU_TOLERANCE, "{name} hardly depends on {key}: {difference}");
     }
 }
 

@@ -28,6 +28,8 @@ unsafe impl Number for f32 {}
 unsafe impl Number for u8 {}
 // SAFETY: a plain number.
 unsafe impl Number for i8 {}
+// SAFETY: a plain number.
+unsafe impl Number for u16 {}
 
 impl<T: Number> Buffer<T> {
     /// Zeros.

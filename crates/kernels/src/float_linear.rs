@@ -4,6 +4,7 @@ use crate::buffer::Buffer;
 use crate::finish::Finish;
 use crate::isa::{Isa, constant, kernel};
 use crate::lanes::{FLOAT_VECTORS, Lanes};
+use crate::team::{Pointer, Team};
 
 /// `y = x·Wᵀ + b` in single precision.
 ///
@@ -74,7 +75,41 @@ impl FloatLinear {
         let rows = x.len() / self.inputs;
         assert!(x.len() == rows * self.inputs && out.len() == rows * self.outputs, "rows of input and output");
         // SAFETY: lengths are checked above; panels and bias are padded to whole panels by `new`.
-        unsafe { float_product(self.isa, x, self, finish, out) };
+        unsafe { float_product(self.isa, x, self, 0..self.panel_count(), finish, Pointer(out.as_mut_ptr())) };
+    }
+
+    /// The same, on all threads of `team`.
+    ///
+    /// # Panics
+    /// If the lengths don't fit.
+    pub fn forward_on(&self, team: &Team, x: &[f32], finish: Finish, out: &mut [f32]) {
+        let rows = x.len() / self.inputs;
+        assert!(x.len() == rows * self.inputs && out.len() == rows * self.outputs, "rows of input and output");
+        let panels = self.panel_count();
+        let together = panels.div_ceil(team.size() * 8).max(1);
+        let out = Pointer(out.as_mut_ptr());
+        team.each(panels.div_ceil(together), |piece| {
+            let first = piece * together;
+            // SAFETY: as above; pieces write different columns.
+            unsafe { float_product(self.isa, x, self, first..panels.min(first + together), finish, out) };
+        });
+    }
+
+    /// The weights of one output.
+    ///
+    /// # Panics
+    /// If there is no such output, or `weights` are not as many as inputs.
+    pub fn row(&self, output: usize, weights: &mut [f32]) {
+        assert!(output < self.outputs && weights.len() == self.inputs, "row {output} of {}", self.outputs);
+        let width = FLOAT_VECTORS * constant!(self.isa, WIDTH);
+        let panel = &self.panels[output / width * self.inputs * width..];
+        for (weight, column) in weights.iter_mut().zip(panel.chunks_exact(width)) {
+            *weight = column[output % width];
+        }
+    }
+
+    fn panel_count(&self) -> usize {
+        self.outputs.div_ceil(FLOAT_VECTORS * constant!(self.isa, WIDTH))
     }
 }
 
@@ -133,11 +168,17 @@ macro_rules! with_rows {
 pub(crate) use with_rows;
 
 #[inline(always)]
-unsafe fn product<L: Lanes>(x: &[f32], layer: &FloatLinear, finish: Finish, out: &mut [f32]) {
+unsafe fn product<L: Lanes>(
+    x: &[f32],
+    layer: &FloatLinear,
+    panels: std::ops::Range<usize>,
+    finish: Finish,
+    out: Pointer<f32>,
+) {
     let (inputs, outputs) = (layer.inputs, layer.outputs);
     let rows = x.len() / inputs;
     let width = FLOAT_VECTORS * L::WIDTH;
-    for panel in 0..outputs.div_ceil(width) {
+    for panel in panels {
         let first = panel * width;
         let mut row = 0;
         while row < rows {
@@ -147,7 +188,7 @@ unsafe fn product<L: Lanes>(x: &[f32], layer: &FloatLinear, finish: Finish, out:
                 let a = x.as_ptr().add(row * inputs);
                 let weights = layer.panels.as_ptr().add(first * inputs);
                 let bias = layer.bias.as_ptr().add(first);
-                let to = out.as_mut_ptr().add(row * outputs + first);
+                let to = out.at(row * outputs + first);
                 with_rows!(
                     L,
                     taken,
@@ -159,7 +200,15 @@ unsafe fn product<L: Lanes>(x: &[f32], layer: &FloatLinear, finish: Finish, out:
         }
     }
 }
-kernel!(fn float_product(x: &[f32], layer: &FloatLinear, finish: Finish, out: &mut [f32]) = product);
+kernel!(
+    fn float_product(
+        x: &[f32],
+        layer: &FloatLinear,
+        panels: std::ops::Range<usize>,
+        finish: Finish,
+        out: Pointer<f32>,
+    ) = product
+);
 
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]

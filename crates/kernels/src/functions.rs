@@ -1,4 +1,4 @@
-//! Functions of one number, on whole registers: power of two, error function, GELU.
+//! Functions of one number, on whole registers: power of two, error function, GELU, SiLU.
 
 use crate::lanes::Lanes;
 
@@ -93,6 +93,16 @@ pub(crate) unsafe fn gelu_tanh<L: Lanes>(x: L::Float) -> L::Float {
     }
 }
 
+/// SiLU (Elfwing et al. 2018): `x / (1 + e^(−x))`.
+#[inline(always)]
+pub(crate) unsafe fn silu<L: Lanes>(x: L::Float) -> L::Float {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let power = L::min(L::mul(x, L::splat(-std::f32::consts::LOG2_E)), L::splat(120.0));
+        L::div(x, L::add(L::splat(1.0), power_of_two::<L>(power)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +122,7 @@ mod tests {
                     1 => error_function::<L>(x),
                     2 => gelu::<L>(x),
                     3 => gelu_tanh::<L>(x),
+                    5 => silu::<L>(x),
                     _ => gelu_near::<L>(x),
                 };
                 if count == L::WIDTH { L::store(at, y) } else { L::store_part(at, count, y) }
@@ -168,5 +179,11 @@ mod tests {
         let tanh =
             |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x)).tanh());
         check(3, -20.0, 20.0, tanh, |y| 2e-6 + y.abs() * 1e-6);
+    }
+
+    #[test]
+    fn silu_is_x_times_the_logistic_function() {
+        check(5, -80.0, 80.0, |x| x / (1.0 + (-x).exp()), |y| 1e-7 + y.abs() * 1e-6);
+        check(5, -1e4, -80.0, |_| 0.0, |_| 1e-30);
     }
 }

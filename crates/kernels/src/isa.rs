@@ -41,7 +41,10 @@ impl Isa {
         let mut found = vec![Self::PORTABLE];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            if is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("f16c")
+            {
                 found.push(Self(Set::Avx2));
                 if is_x86_feature_detected!("avxvnni") {
                     found.push(Self(Set::AvxVnni));
@@ -101,21 +104,21 @@ macro_rules! kernel {
         pub(crate) unsafe fn $name(isa: $crate::isa::Isa, $($argument: $type),*) $(-> $result)? {
             use $crate::isa::Set;
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
+            #[target_feature(enable = "avx2,fma,f16c")]
             #[allow(clippy::too_many_arguments)]
             unsafe fn avx2($($argument: $type),*) $(-> $result)? {
                 // SAFETY: compiled for the instruction set; the rest is the caller's contract.
                 unsafe { $generic::<$crate::lanes::Avx2>($($argument),*) }
             }
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma,avxvnni")]
+            #[target_feature(enable = "avx2,fma,f16c,avxvnni")]
             #[allow(clippy::too_many_arguments)]
             unsafe fn avx_vnni($($argument: $type),*) $(-> $result)? {
                 // SAFETY: as above.
                 unsafe { $generic::<$crate::lanes::AvxVnni>($($argument),*) }
             }
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
             #[allow(clippy::too_many_arguments)]
             unsafe fn avx512($($argument: $type),*) $(-> $result)? {
                 // SAFETY: as above.

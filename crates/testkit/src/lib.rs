@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use proptest::prelude::*;
 
 use anchorite_core::{
-    Budget, FinishReason, GenerateOptions, Generation, Generator, InferenceError, ModelFingerprint, Passage, Prompt,
+    Budget, DraftCounts, FinishReason, GenerateOptions, Generation, Generator, InferenceError, ModelFingerprint, Passage, Prompt,
     Reranker, RetrieveError, Retriever, Scores, TokenCounter,
 };
 
@@ -91,7 +91,14 @@ impl Generator for ScriptedGenerator {
         let text = reply.unwrap_or_else(|| "I don't know.".to_owned());
         let _ = sink(&text);
         budget.note_written(self.count(&text));
-        Ok(Generation { text, prompt_tokens, cached_tokens: 0, tokens: Vec::new(), finish: FinishReason::EndOfTurn })
+        Ok(Generation {
+            text,
+            prompt_tokens,
+            cached_tokens: 0,
+            tokens: Vec::new(),
+            finish: FinishReason::EndOfTurn,
+            draft: DraftCounts::default(),
+        })
     }
 
     fn choose(&self, _: &Prompt, options: &[&str], budget: &Budget) -> Result<Vec<f32>, InferenceError> {

@@ -1,25 +1,32 @@
 //! The generator: a quantized decoder in a GGUF file, with the tokenizer and chat template of the same file.
 
-mod decoder;
+mod body;
+mod constraint;
+mod draft;
+mod native;
+#[cfg(test)]
+mod parity_tests;
+mod prefix;
 #[cfg(test)]
 #[path = "../../tests/common/random_gguf.rs"]
 mod random_gguf;
 mod sampler;
 mod spec;
-mod state;
 mod stream;
 mod template;
+mod tensors;
 mod vocabulary;
 mod words;
+mod writer;
 
 use std::fs::File;
 use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anchorite_core::{
-    Budget, FinishReason, GenerateOptions, Generation, Generator, InferenceError, Limits, ModelFingerprint, Prompt,
+    Budget, DraftCounts, GenerateOptions, Generation, Generator, InferenceError, Limits, ModelFingerprint, Prompt,
     TokenCounter,
 };
 use anchorite_models::{GeneratorSpec, GgufHeader, check_memory};
@@ -27,33 +34,36 @@ use candle_core::quantized::gguf_file::Content;
 
 pub use self::spec::DecoderSpec;
 
-use self::decoder::{Decoder, PASS_TOKENS};
-use self::sampler::{Sampler, log_softmax};
-use self::state::State;
-use self::stream::TextStream;
+use self::constraint::Grammars;
+use self::body::{Body, Failure, Memory, PASS_TOKENS, Rows};
+use self::draft::Draft;
+use self::sampler::log_softmax;
 use self::template::ChatTemplate;
 use self::vocabulary::Vocabulary;
+use self::writer::Writer;
 use crate::device::DeviceChoice;
 use crate::error::LoadError;
 
 /// Longest context kept in memory; models that allow more are used up to here.
 const MAX_CONTEXT: usize = 32_768;
 
-/// Memory that weights take, in sizes of their file: once as stored and once rearranged for the processor's vector
-/// instructions.
-const MEMORY_FACTOR: f64 = 2.0;
+/// Memory that weights take, in sizes of their file, once they are laid out for the processor's vector instructions; with
+/// the largest tensor as it was read.
+const MEMORY_FACTOR: f64 = 1.2;
 
 /// Tokens whose keys and values must fit for a generator to be worth opening.
 const TYPICAL_CONTEXT: usize = 4096;
 
-/// A generator that runs in this process. One prompt is computed at a time; what the next prompt has in common with the
-/// last one, from its first token on, is not computed again.
+/// A generator that runs in this process. One prompt is computed at a time; what a prompt has in common with those before it,
+/// from its first token on, is not computed again.
 pub struct LocalGenerator {
     fingerprint: ModelFingerprint,
-    decoder: Decoder,
+    body: Body,
     vocabulary: Vocabulary,
     template: ChatTemplate,
-    state: Mutex<State>,
+    memory: Mutex<Memory>,
+    /// Made when the first text is constrained.
+    grammars: OnceLock<Result<Grammars, String>>,
 }
 
 impl std::fmt::Debug for LocalGenerator {
@@ -88,21 +98,21 @@ impl LocalGenerator {
         };
         let template =
             ChatTemplate::new(template).map_err(|problem| LoadError::Template { model: model.clone(), problem })?;
-        let decoder = Decoder::load(spec, &content, &mut reader, &device.open()?)?;
-        if vocabulary.len > decoder.vocabulary() {
+        let body = Body::load(spec, &content, &mut reader, device)?;
+        if vocabulary.len > body.vocabulary() {
             return Err(LoadError::Tokenizer {
                 origin,
-                problem: format!("{} tokens, but only {} rows of embeddings", vocabulary.len, decoder.vocabulary()),
+                problem: format!("{} tokens, but only {} rows of embeddings", vocabulary.len, body.vocabulary()),
             });
         }
-        let state = Mutex::new(decoder.new_state());
-        Ok(Self { fingerprint, decoder, vocabulary, template, state })
+        let memory = Mutex::new(body.new_memory());
+        Ok(Self { fingerprint, body, vocabulary, template, memory, grammars: OnceLock::new() })
     }
 
     /// Sizes and constants of the decoder.
     #[must_use]
     pub fn spec(&self) -> &DecoderSpec {
-        self.decoder.spec()
+        self.body.spec()
     }
 
     /// Tokens of `prompt` after the chat template.
@@ -119,11 +129,11 @@ impl LocalGenerator {
     /// # Errors
     /// If the backend fails.
     pub fn logits(&self, tokens: &[u32]) -> Result<Vec<Vec<f32>>, InferenceError> {
-        let mut state = self.decoder.new_state();
+        let mut memory = self.body.new_memory();
         let mut rows = Vec::with_capacity(tokens.len());
         for piece in tokens.chunks(PASS_TOKENS) {
-            let logits = self.decoder.forward_all(piece, &mut state).and_then(|all| all.to_vec2::<f32>());
-            rows.extend(logits.map_err(|error| self.fault(error))?);
+            let logits = self.pass(piece, &mut memory, piece.len(), &Budget::unlimited())?;
+            rows.extend(logits.iter().map(<[f32]>::to_vec));
         }
         Ok(rows)
     }
@@ -132,38 +142,58 @@ impl LocalGenerator {
         InferenceError::Backend { model: self.fingerprint.name.clone(), message: message.to_string() }
     }
 
-    /// A pass that failed half-way leaves layers of different lengths behind, so the state is given up with it.
-    fn or_forget<T>(&self, computed: candle_core::Result<T>, state: &mut State) -> Result<T, InferenceError> {
-        computed.map_err(|error| {
-            *state = self.decoder.new_state();
-            self.fault(error)
+    /// Reads `tokens`, and gives the logits after the last `wanted` of them. A pass that failed half-way leaves layers of
+    /// different lengths behind, so the memory is given up with it.
+    fn pass(
+        &self,
+        tokens: &[u32],
+        memory: &mut Memory,
+        wanted: usize,
+        budget: &Budget,
+    ) -> Result<Rows, InferenceError> {
+        self.body.forward(tokens, memory, wanted, budget).map_err(|failure| match failure {
+            Failure::Budget(error) => error.into(),
+            Failure::Backend(error) => {
+                *memory = self.body.new_memory();
+                self.fault(error)
+            }
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // A state whose computation panicked is dropped with its tokens, so the lock's poison carries no more meaning.
-        self.state.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        // A memory whose computation panicked is dropped, so the lock's poison carries no more meaning.
+        self.memory.lock().unwrap_or_else(|poisoned: PoisonError<_>| {
             let mut guard = poisoned.into_inner();
-            *guard = self.decoder.new_state();
+            *guard = self.body.new_memory();
             guard
         })
     }
 
-    /// Brings `state` to hold exactly `tokens`; returns the logits after the last, and how many were kept.
-    fn read(&self, tokens: &[u32], state: &mut State, budget: &Budget) -> Result<(Vec<f32>, usize), InferenceError> {
-        let common = state.tokens().iter().zip(tokens).take_while(|(a, b)| a == b).count();
+    /// Brings the state of `memory` to hold exactly `tokens`; returns the logits after the last, and how many tokens were
+    /// remembered.
+    fn read(&self, tokens: &[u32], memory: &mut Memory, budget: &Budget) -> Result<(Rows, usize), InferenceError> {
         // The last token is always computed: its logits are what is asked for.
-        let kept = state.truncate(common.min(tokens.len().saturating_sub(1)));
-        let mut logits = Vec::new();
+        let kept = memory.rewind(tokens, tokens.len().saturating_sub(1));
+        let mut logits = None;
         for piece in tokens[kept..].chunks(PASS_TOKENS) {
             budget.check()?;
-            logits = self.or_forget(self.decoder.forward(piece, state), state)?;
+            logits = Some(self.pass(piece, memory, 1, budget)?);
             budget.note_read(piece.len());
         }
-        if logits.iter().any(|x| x.is_nan()) {
-            return Err(InferenceError::NotANumber { model: self.fingerprint.name.clone() });
+        let logits = logits.ok_or(InferenceError::EmptyInput { what: "prompt" })?;
+        if logits.iter().flatten().any(|x| x.is_nan()) {
+            return Err(self.not_a_number());
         }
+        memory.keep();
         Ok((logits, kept))
+    }
+
+    fn not_a_number(&self) -> InferenceError {
+        InferenceError::NotANumber { model: self.fingerprint.name.clone() }
+    }
+
+    fn grammars(&self) -> Result<&Grammars, String> {
+        self.grammars.get_or_init(|| Grammars::new(&self.vocabulary)).as_ref().map_err(Clone::clone)
     }
 
     fn checked_tokens(&self, prompt: &Prompt, room: usize) -> Result<Vec<u32>, InferenceError> {
@@ -187,7 +217,7 @@ impl LocalGenerator {
         option: &[u32],
         logits: &[f32],
         prompt: &[u32],
-        state: &mut State,
+        memory: &mut Memory,
         budget: &Budget,
     ) -> Result<f32, InferenceError> {
         let (Some(&first), rest) = (option.first(), option.len() - 1) else {
@@ -195,15 +225,14 @@ impl LocalGenerator {
         };
         let mut sum = log_softmax(logits)[first as usize];
         if rest > 0 {
-            if state.tokens().len() != prompt.len() {
+            if memory.len() != prompt.len() {
                 // A state that can't go back forgot the prompt after the option before.
-                self.read(prompt, state, budget)?;
+                self.read(prompt, memory, budget)?;
             }
-            let rows = self.decoder.forward_all(&option[..rest], state).and_then(|all| all.to_vec2::<f32>());
-            let rows = self.or_forget(rows, state)?;
+            let rows = self.pass(&option[..rest], memory, rest, budget)?;
             budget.note_read(rest);
             sum += rows.iter().zip(&option[1..]).map(|(row, &next)| log_softmax(row)[next as usize]).sum::<f32>();
-            state.truncate(prompt.len());
+            memory.truncate(prompt.len());
         }
         Ok(sum / option.len() as f32)
     }
@@ -237,43 +266,43 @@ impl Generator for LocalGenerator {
     ) -> Result<Generation, InferenceError> {
         let mut tokens = self.checked_tokens(prompt, 1)?;
         let prompt_tokens = tokens.len();
-        budget.note_call();
-        let mut state = self.lock();
-        let (mut logits, cached_tokens) = self.read(&tokens, &mut state, budget)?;
-        let mut sampler = Sampler::new(options);
-        let mut stream = TextStream::new(&options.stop);
-        let mut finish = FinishReason::Length;
         let most = options.max_tokens.min(self.context_length() - prompt_tokens);
-        for written in 0..most {
-            let next = sampler
-                .next(&mut logits, &tokens)
-                .ok_or_else(|| InferenceError::NotANumber { model: self.fingerprint.name.clone() })?;
-            if self.vocabulary.end.contains(&next) {
-                finish = FinishReason::EndOfTurn;
-                break;
+        // A constraint that can't be met is refused before anything is read.
+        let mut writer = Writer::new(self, options, most, sink)?;
+        budget.note_call();
+        let mut memory = self.lock();
+        let (mut rows, cached_tokens) = self.read(&tokens, &mut memory, budget)?;
+        let (mut draft, mut counts) = (Draft::default(), DraftCounts::default());
+        let mut guess: Vec<u32> = Vec::new();
+        // `rows` are the logits after the last token that is certain, and after each one of the guess behind it.
+        'writing: while tokens.len() - prompt_tokens < most {
+            let mut right = 0;
+            for row in 0..=guess.len() {
+                let Some(next) = writer.next(rows.get(row), &mut tokens, budget)? else { break 'writing };
+                if tokens.len() - prompt_tokens == most {
+                    break 'writing;
+                }
+                if guess.get(row) != Some(&next) {
+                    break;
+                }
+                right += 1;
             }
-            tokens.push(next);
-            budget.note_written(1);
-            let piece = stream.push(next, &self.vocabulary).map_err(|message| self.fault(message))?;
-            if !piece.is_empty() && sink(piece).is_break() {
-                finish = FinishReason::Cancelled;
-                break;
+            counts.note(guess.len(), right);
+            draft.learn(guess.len(), right);
+            memory.truncate(tokens.len() - 1);
+            budget.check()?;
+            guess.clear();
+            if options.draft && self.body.drafts() {
+                let room = most - (tokens.len() - prompt_tokens) - 1;
+                guess.extend(draft.guess(&tokens).iter().take(room));
             }
-            if stream.stopped() {
-                finish = FinishReason::Stop;
-                break;
-            }
-            if written + 1 < most {
-                budget.check()?;
-                logits = self.or_forget(self.decoder.forward(&[next], &mut state), &mut state)?;
-            }
+            let pass: Vec<u32> = tokens.last().into_iter().chain(&guess).copied().collect();
+            rows = self.pass(&pass, &mut memory, pass.len(), budget)?;
         }
-        let (held, text, written) = stream.finish(&self.vocabulary).map_err(|message| self.fault(message))?;
-        if !held.is_empty() && finish != FinishReason::Cancelled {
-            // The text is complete already, so a request to stop has nothing left to stop.
-            let _ = sink(&held);
-        }
-        Ok(Generation { text, prompt_tokens, cached_tokens, tokens: written, finish })
+        memory.truncate(tokens.len());
+        memory.keep();
+        let (text, written, finish) = writer.finish()?;
+        Ok(Generation { text, prompt_tokens, cached_tokens, tokens: written, finish, draft: counts })
     }
 
     fn choose(&self, prompt: &Prompt, options: &[&str], budget: &Budget) -> Result<Vec<f32>, InferenceError> {
@@ -288,11 +317,12 @@ impl Generator for LocalGenerator {
         let room = encoded.iter().map(Vec::len).max().unwrap_or(1);
         self.check_room(&tokens, room)?;
         budget.note_call();
-        let mut state = self.lock();
-        let (logits, _) = self.read(&tokens, &mut state, budget)?;
+        let mut memory = self.lock();
+        let (mut logits, _) = self.read(&tokens, &mut memory, budget)?;
+        let logits = logits.get(0);
         let scores = encoded
             .iter()
-            .map(|option| self.option_score(option, &logits, &tokens, &mut state, budget))
+            .map(|option| self.option_score(option, logits, &tokens, &mut memory, budget))
             .collect::<Result<Vec<f32>, _>>()?;
         Ok(log_softmax(&scores).into_iter().map(f32::exp).collect())
     }

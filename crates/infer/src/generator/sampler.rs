@@ -9,6 +9,7 @@ pub(crate) struct Sampler {
     temperature: f32,
     top_p: f32,
     top_k: usize,
+    min_p: f32,
     repetition_penalty: f32,
     random: StdRng,
 }
@@ -19,6 +20,7 @@ impl Sampler {
             temperature: options.temperature,
             top_p: options.top_p,
             top_k: options.top_k,
+            min_p: options.min_p,
             repetition_penalty: options.repetition_penalty,
             random: StdRng::seed_from_u64(options.seed),
         }
@@ -55,6 +57,9 @@ impl Sampler {
         if self.top_k > 0 {
             candidates.truncate(self.top_k);
         }
+        // The most probable one has the weight 1.
+        let kept = candidates.partition_point(|(_, weight)| *weight >= self.min_p);
+        candidates.truncate(kept.max(1));
         let total: f32 = candidates.iter().map(|(_, weight)| weight).sum();
         if self.top_p < 1.0 {
             let mut mass = 0.0;
@@ -114,6 +119,19 @@ mod tests {
             assert_eq!(token, two.next(&mut logits.clone(), &[]));
             assert!(token < Some(2), "outside the nucleus: {token:?}");
         }
+    }
+
+    #[test]
+    fn tokens_far_below_the_most_probable_one_are_left_out() {
+        let options = GenerateOptions { temperature: 1.0, min_p: 0.3, ..GenerateOptions::default() };
+        let mut sampler = Sampler::new(&options);
+        let mut drawn = [0; 4];
+        for _ in 0..500 {
+            // e⁻¹ of the first is within 0.3 of it, e⁻¹·⁵ is not.
+            let token = sampler.next(&mut [1.0, 2.0, 0.5, -3.0], &[]).expect("draws");
+            drawn[token as usize] += 1;
+        }
+        assert!(drawn[0] > 50 && drawn[1] > 200 && drawn[2] == 0 && drawn[3] == 0, "{drawn:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The vocabulary of a generator: text to tokens and back.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use candle_core::quantized::gguf_file::Content;
 use tokenizers::{AddedToken, Tokenizer};
@@ -35,6 +35,8 @@ pub(crate) struct Vocabulary {
     pub(crate) end_text: String,
     /// Number of tokens.
     pub(crate) len: usize,
+    /// The bytes of a token of text are one character each, as in GPT-2's vocabulary; otherwise a space is U+2581.
+    byte_level: bool,
 }
 
 impl Vocabulary {
@@ -96,6 +98,7 @@ impl Vocabulary {
         }
         let begin_text = text_of(begin);
         let begin = begin.filter(|_| words.begin_with_token());
+        let byte_level = words.byte_characters();
         Ok(Self {
             with_control: tokenizer,
             plain,
@@ -107,6 +110,7 @@ impl Vocabulary {
             begin_text,
             end_text: text_of(end_of_text),
             len: tokens.len(),
+            byte_level,
         })
     }
 
@@ -146,10 +150,50 @@ impl Vocabulary {
         text.chars().flat_map(spell).collect()
     }
 
+    /// The bytes that each token stands for in a text, by number; of a control token its name behind a byte that no text has.
+    pub(crate) fn token_bytes(&self) -> Vec<Vec<u8>> {
+        let characters = byte_characters();
+        let bytes = |id: u32| {
+            let Some(token) = self.with_control.id_to_token(id) else { return Vec::new() };
+            if self.control_ids.contains(&id) {
+                return [&[0xFF], token.as_bytes()].concat();
+            }
+            if self.byte_level {
+                // What is none of the characters was added as it is.
+                let bytes: Option<Vec<u8>> = token.chars().map(|c| characters.get(&c).copied()).collect();
+                return bytes.unwrap_or_else(|| token.into_bytes());
+            }
+            let byte = token.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+            match byte.filter(|hex| hex.len() == 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+                Some(byte) => vec![byte],
+                None => token.replace('\u{2581}', " ").into_bytes(),
+            }
+        };
+        (0..self.len as u32).map(bytes).collect()
+    }
+
     /// Text of `tokens`, control tokens left out. Bytes that are no character yet come out as U+FFFD.
     pub(crate) fn decode(&self, tokens: &[u32]) -> Result<String, String> {
         self.with_control.decode(tokens, true).map_err(|error| error.to_string())
     }
+}
+
+/// The bytes that characters stand for in a byte-level vocabulary (Radford et al. 2019): printable ones for themselves, all
+/// others for characters from 256 on.
+fn byte_characters() -> HashMap<char, u8> {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let mut next = 256;
+    (0..=255)
+        .map(|byte: u8| {
+            let code = if printable(byte) {
+                u32::from(byte)
+            } else {
+                next += 1;
+                next - 1
+            };
+            (char::from_u32(code).unwrap_or_default(), byte)
+        })
+        .collect()
 }
 
 fn encode(tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>, String> {
@@ -261,6 +305,21 @@ mod tests {
             read(&model).expect("a vocabulary").begin.is_some()
         };
         assert!(told("split_qwen2", true) && !told("gemma3", false));
+    }
+
+    #[test]
+    fn m20_the_bytes_of_tokens_make_up_the_text() {
+        for name in ["gemma3", "llama", "split_default", "llama_sentence_piece"] {
+            let vocabulary = read(&model(name)).expect("a vocabulary");
+            let bytes = vocabulary.token_bytes();
+            assert_eq!(bytes.len(), vocabulary.len);
+            for text in ["the world, in 1234 'll", "é 東京 🙂", "a\nb c\t"] {
+                let tokens = vocabulary.encode_plain(text).expect("encodes");
+                let whole: Vec<u8> = tokens.iter().flat_map(|token| bytes[*token as usize].clone()).collect();
+                let whole = String::from_utf8(whole).expect("UTF-8");
+                assert_eq!(whole.strip_prefix(' ').unwrap_or(&whole), text, "{name}");
+            }
+        }
     }
 
     #[test]

@@ -84,6 +84,11 @@ impl<'a> Words<'a> {
         self.content.metadata.get(key).and_then(|value| value.to_bool().ok())
     }
 
+    /// Whether tokens are written in characters that stand for bytes.
+    pub(super) fn byte_characters(&self) -> bool {
+        self.kind == Kind::ByteLevel
+    }
+
     /// Whether a text begins with a token of its own.
     pub(super) fn begin_with_token(&self) -> bool {
         let usual = self.kind == Kind::SentencePiece || self.like_llama3();

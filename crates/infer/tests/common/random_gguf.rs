@@ -34,12 +34,24 @@ impl RandomModel {
 
     /// The file.
     pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.bytes_as(GgmlDType::F32, false)
+    }
+
+    /// The file with its matrices quantised; or with plain numbers that are what quantising left of them.
+    pub(crate) fn bytes_as(&self, kind: GgmlDType, plain: bool) -> Vec<u8> {
+        let exact = |tensor: &Tensor| QTensor::quantize(tensor, GgmlDType::F32).expect("no rounding");
         let tensors: Vec<(&str, QTensor)> = self
             .tensors
             .iter()
             .map(|(name, shape, numbers)| {
                 let tensor = Tensor::from_slice(numbers, shape.as_slice(), &Device::Cpu).expect("a tensor");
-                (name.as_str(), QTensor::quantize(&tensor, GgmlDType::F32).expect("no rounding"))
+                let made = if shape.len() == 2 && shape[1].is_multiple_of(kind.block_size()) {
+                    QTensor::quantize(&tensor, kind).expect("quantises")
+                } else {
+                    exact(&tensor)
+                };
+                let made = if plain { exact(&made.dequantize(&Device::Cpu).expect("numbers")) } else { made };
+                (name.as_str(), made)
             })
             .collect();
         let tensors: Vec<(&str, &QTensor)> = tensors.iter().map(|(name, tensor)| (*name, tensor)).collect();
@@ -374,6 +386,13 @@ pub(crate) fn sentence_piece(space_prefix: Option<bool>) -> Vec<(String, Value)>
     ];
     words.extend(space_prefix.map(|yes| ("tokenizer.ggml.add_space_prefix".to_owned(), Value::Bool(yes))));
     words
+}
+
+/// Wide enough for every kind of quantised block; with biases.
+pub(crate) fn wide() -> RandomModel {
+    let shape =
+        Shape { architecture: "qwen2", layers: 2, hidden: 256, heads: 4, key_value_heads: &[2], head_dim: 64 };
+    Maker::new("wide", shape).words(byte_level("qwen2")).tensors().biases().output().model
 }
 
 /// All models.

@@ -23,6 +23,7 @@ macro_rules! floats {
         type Int = __m256i;
         const WIDTH: usize = 8;
         const FLOAT_ROWS: usize = 6;
+        const BLOCK_ROWS: usize = 4;
 
         #[inline(always)]
         unsafe fn splat(x: f32) -> __m256 {
@@ -135,19 +136,99 @@ macro_rules! floats {
         unsafe fn store_bytes(to: *mut u8, x: __m256i) {
             // SAFETY: AVX2; eight bytes are written, for which the caller's pointer is valid.
             unsafe {
-                let words = _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
-                _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
+                let words = _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+                _mm_storel_epi64(to.cast(), _mm_packs_epi16(words, words));
             }
+        }
+        #[inline(always)]
+        unsafe fn load_half(from: *const u16) -> __m256 {
+            // SAFETY: F16C; the caller's pointer is valid for eight 16-bit floats.
+            unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
+        }
+        #[inline(always)]
+        unsafe fn load_unsigned(from: *const u8) -> __m256 {
+            // SAFETY: the caller's pointer is valid for eight bytes.
+            unsafe { _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+        }
+        #[inline(always)]
+        unsafe fn load_signed(from: *const i8) -> __m256 {
+            // SAFETY: the caller's pointer is valid for eight bytes.
+            unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.cast()))) }
+        }
+        #[inline(always)]
+        unsafe fn load_int(from: *const u8) -> __m256i {
+            // SAFETY: the caller's pointer is valid for 32 bytes.
+            unsafe { _mm256_loadu_si256(from.cast()) }
+        }
+        #[inline(always)]
+        unsafe fn splat_byte(x: u8) -> __m256i {
+            // SAFETY: AVX2.
+            unsafe { _mm256_set1_epi8(x as i8) }
+        }
+        #[inline(always)]
+        unsafe fn and(a: __m256i, b: __m256i) -> __m256i {
+            // SAFETY: AVX2.
+            unsafe { _mm256_and_si256(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn or(a: __m256i, b: __m256i) -> __m256i {
+            // SAFETY: AVX2.
+            unsafe { _mm256_or_si256(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn shift_left(x: __m256i, bits: usize) -> __m256i {
+            // SAFETY: AVX2.
+            unsafe { _mm256_sll_epi32(x, _mm_cvtsi32_si128(bits as i32)) }
+        }
+        #[inline(always)]
+        unsafe fn shift_right(x: __m256i, bits: usize) -> __m256i {
+            // SAFETY: AVX2.
+            unsafe { _mm256_srl_epi32(x, _mm_cvtsi32_si128(bits as i32)) }
         }
     };
 }
 
-// SAFETY: every method uses AVX2 and FMA alone.
+// SAFETY: every method uses AVX2, FMA and F16C alone.
 unsafe impl Lanes for Avx2 {
     floats!();
 
     const BYTE_VECTORS: usize = 2;
     const BYTE_ROWS: usize = 3;
+    const SIGNED_BYTES: bool = true;
+
+    /// As many products are added in 16 bits as can't overflow them: 2 × 127 × 15 × 4 and 2 × 127 × 31 × 4 fit, and so does
+    /// 2 × 127 × 63 × 2.
+    #[inline(always)]
+    unsafe fn dots<const BITS: usize>(sum: __m256i, fours: &[__m256i; 8], from: usize, a: *const i8) -> __m256i {
+        // SAFETY: AVX2; the caller's pointer is valid for sixteen bytes.
+        unsafe {
+            let ones = _mm256_set1_epi16(1);
+            let twos = |four: usize| {
+                let x = _mm256_set1_epi32(a.add(four * 4).cast::<i32>().read_unaligned());
+                let weights = fours[from + four];
+                if BITS == 8 {
+                    // Unsigned by signed: the sign of the weight goes over to the other.
+                    _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
+                } else {
+                    _mm256_maddubs_epi16(weights, x)
+                }
+            };
+            let wide = |x: __m256i| _mm256_madd_epi16(x, ones);
+            let pair = |first: usize| {
+                if BITS == 8 {
+                    _mm256_add_epi32(wide(twos(first)), wide(twos(first + 1)))
+                } else {
+                    _mm256_add_epi16(twos(first), twos(first + 1))
+                }
+            };
+            let products = match BITS {
+                8 => _mm256_add_epi32(pair(0), pair(2)),
+                6 => _mm256_add_epi32(wide(pair(0)), wide(pair(2))),
+                _ => wide(_mm256_add_epi16(pair(0), pair(2))),
+            };
+            _mm256_add_epi32(sum, products)
+        }
+    }
 
     /// Without dot products the multiplication gives 16-bit sums of two; four of those are added before they are widened,
     /// which saves three of eight multiplications.
@@ -191,12 +272,26 @@ unsafe impl Lanes for Avx2 {
     }
 }
 
-// SAFETY: every method uses AVX2, FMA and AVX-VNNI alone.
+// SAFETY: every method uses AVX2, FMA, F16C and AVX-VNNI alone.
 unsafe impl Lanes for AvxVnni {
     floats!();
 
     const BYTE_VECTORS: usize = 2;
     const BYTE_ROWS: usize = 6;
+    const SIGNED_BYTES: bool = false;
+
+    #[inline(always)]
+    unsafe fn dots<const BITS: usize>(sum: __m256i, fours: &[__m256i; 8], from: usize, a: *const i8) -> __m256i {
+        let mut sum = sum;
+        for four in 0..4 {
+            // SAFETY: AVX-VNNI; the caller's pointer is valid for sixteen bytes.
+            unsafe {
+                let x = _mm256_set1_epi32(a.add(four * 4).cast::<i32>().read_unaligned());
+                sum = _mm256_dpbusd_avx_epi32(sum, fours[from + four], x);
+            }
+        }
+        sum
+    }
 
     #[inline(always)]
     unsafe fn byte_tile<const R: usize, const C: usize>(

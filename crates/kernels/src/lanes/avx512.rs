@@ -15,6 +15,8 @@ unsafe impl Lanes for Avx512 {
     const FLOAT_ROWS: usize = 12;
     const BYTE_VECTORS: usize = 4;
     const BYTE_ROWS: usize = 6;
+    const BLOCK_ROWS: usize = 8;
+    const SIGNED_BYTES: bool = false;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> __m512 {
@@ -134,6 +136,64 @@ unsafe impl Lanes for Avx512 {
     unsafe fn store_bytes(to: *mut u8, x: __m512i) {
         // SAFETY: AVX-512; sixteen bytes are written, for which the caller's pointer is valid.
         unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_half(from: *const u16) -> __m512 {
+        // SAFETY: the caller's pointer is valid for sixteen 16-bit floats.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_unsigned(from: *const u8) -> __m512 {
+        // SAFETY: the caller's pointer is valid for sixteen bytes.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn load_signed(from: *const i8) -> __m512 {
+        // SAFETY: the caller's pointer is valid for sixteen bytes.
+        unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast()))) }
+    }
+    #[inline(always)]
+    unsafe fn load_int(from: *const u8) -> __m512i {
+        // SAFETY: the caller's pointer is valid for 64 bytes.
+        unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn splat_byte(x: u8) -> __m512i {
+        // SAFETY: AVX-512.
+        unsafe { _mm512_set1_epi8(x as i8) }
+    }
+    #[inline(always)]
+    unsafe fn and(a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: AVX-512.
+        unsafe { _mm512_and_si512(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn or(a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: AVX-512.
+        unsafe { _mm512_or_si512(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn shift_left(x: __m512i, bits: usize) -> __m512i {
+        // SAFETY: AVX-512.
+        unsafe { _mm512_sll_epi32(x, _mm_cvtsi32_si128(bits as i32)) }
+    }
+    #[inline(always)]
+    unsafe fn shift_right(x: __m512i, bits: usize) -> __m512i {
+        // SAFETY: AVX-512.
+        unsafe { _mm512_srl_epi32(x, _mm_cvtsi32_si128(bits as i32)) }
+    }
+    #[inline(always)]
+    unsafe fn dots<const BITS: usize>(sum: __m512i, fours: &[__m512i; 8], from: usize, a: *const i8) -> __m512i {
+        let mut sum = sum;
+        for four in 0..4 {
+            // SAFETY: VNNI; the caller's pointer is valid for sixteen bytes.
+            unsafe {
+                let x = _mm512_set1_epi32(a.add(four * 4).cast::<i32>().read_unaligned());
+                sum = _mm512_dpbusd_epi32(sum, fours[from + four], x);
+            }
+        }
+        sum
     }
 
     #[inline(always)]

@@ -41,6 +41,10 @@ pub(crate) unsafe trait Lanes: Copy + 'static {
     const BYTE_VECTORS: usize;
     /// Rows of the tile of an 8-bit product.
     const BYTE_ROWS: usize;
+    /// Rows of the tile of a product with blocks: 4 or 8.
+    const BLOCK_ROWS: usize;
+    /// Eight-bit weights of blocks are signed; otherwise 128 is added to them, for products of unsigned by signed bytes.
+    const SIGNED_BYTES: bool;
 
     unsafe fn splat(x: f32) -> Self::Float;
     /// Reads `WIDTH` numbers.
@@ -68,8 +72,28 @@ pub(crate) unsafe trait Lanes: Copy + 'static {
     /// `x × 2^power`, lane by lane, where neither `x` nor the result is zero, subnormal or infinite.
     unsafe fn scale(x: Self::Float, power: Self::Int) -> Self::Float;
     unsafe fn int_zero() -> Self::Int;
-    /// Writes each lane, 0 … 127, as one byte: `WIDTH` bytes.
+    /// Writes each lane, −128 … 127, as one byte: `WIDTH` bytes.
     unsafe fn store_bytes(to: *mut u8, x: Self::Int);
+    /// Reads `WIDTH` 16-bit floats.
+    unsafe fn load_half(from: *const u16) -> Self::Float;
+    /// Reads `WIDTH` unsigned bytes, as numbers.
+    unsafe fn load_unsigned(from: *const u8) -> Self::Float;
+    /// Reads `WIDTH` signed bytes, as numbers.
+    unsafe fn load_signed(from: *const i8) -> Self::Float;
+    /// Reads `4 × WIDTH` bytes, four to a lane.
+    unsafe fn load_int(from: *const u8) -> Self::Int;
+    /// The same byte everywhere.
+    unsafe fn splat_byte(x: u8) -> Self::Int;
+    unsafe fn and(a: Self::Int, b: Self::Int) -> Self::Int;
+    unsafe fn or(a: Self::Int, b: Self::Int) -> Self::Int;
+    /// Shifts by up to seven bits to higher ones, within bytes or over their borders.
+    unsafe fn shift_left(x: Self::Int, bits: usize) -> Self::Int;
+    /// Shifts by up to seven bits to lower ones, within bytes or over their borders.
+    unsafe fn shift_right(x: Self::Int, bits: usize) -> Self::Int;
+    /// Adds to each lane of `sum` the products of sixteen bytes at `a` with those of its column: of the `fours` from number
+    /// `from` on. Weights of 8 bits are as `SIGNED_BYTES` says, those of fewer `BITS` are below `2^BITS`; bytes at `a` are
+    /// −127 … 127.
+    unsafe fn dots<const BITS: usize>(sum: Self::Int, fours: &[Self::Int; 8], from: usize, a: *const i8) -> Self::Int;
     /// Adds the products of one tile to `sums`: `R` rows of bytes at `a`, `a + row`, … with one panel of weights.
     ///
     /// A panel holds, for each four inputs, `BYTE_VECTORS × WIDTH` columns of four signed bytes. `fours` counts the fours

@@ -16,6 +16,8 @@ unsafe impl Lanes for Neon {
     const FLOAT_ROWS: usize = 8;
     const BYTE_VECTORS: usize = 4;
     const BYTE_ROWS: usize = 6;
+    const BLOCK_ROWS: usize = 8;
+    const SIGNED_BYTES: bool = true;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> float32x4_t {
@@ -128,6 +130,79 @@ unsafe impl Lanes for Neon {
             let bytes = vmovn_s16(vcombine_s16(words, words));
             to.cast::<i32>().write_unaligned(vget_lane_s32::<0>(vreinterpret_s32_s8(bytes)));
         }
+    }
+
+    /// The intrinsic for it is not stable yet, so the exponent is moved by a multiplication.
+    #[inline(always)]
+    unsafe fn load_half(from: *const u16) -> float32x4_t {
+        // SAFETY: NEON; the caller's pointer is valid for four 16-bit floats.
+        unsafe {
+            let half = vmovl_u16(vld1_u16(from));
+            let magnitude = vshlq_n_u32::<13>(vandq_u32(half, vdupq_n_u32(0x7FFF)));
+            let sign = vshlq_n_u32::<16>(vandq_u32(half, vdupq_n_u32(0x8000)));
+            let infinite = vandq_u32(vcgeq_u32(magnitude, vdupq_n_u32(0x7C00 << 13)), vdupq_n_u32(0x7F80_0000));
+            let float = vmulq_f32(vreinterpretq_f32_u32(magnitude), vdupq_n_f32(f32::from_bits((127 + 112) << 23)));
+            vreinterpretq_f32_u32(vorrq_u32(vorrq_u32(vreinterpretq_u32_f32(float), infinite), sign))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_unsigned(from: *const u8) -> float32x4_t {
+        // SAFETY: NEON; the caller's pointer is valid for four bytes.
+        unsafe {
+            let bytes = vcreate_u8(u64::from(from.cast::<u32>().read_unaligned()));
+            vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_signed(from: *const i8) -> float32x4_t {
+        // SAFETY: NEON; the caller's pointer is valid for four bytes.
+        unsafe {
+            let bytes = vcreate_s8(u64::from(from.cast::<u32>().read_unaligned()));
+            vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(bytes))))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_int(from: *const u8) -> int32x4_t {
+        // SAFETY: NEON; the caller's pointer is valid for sixteen bytes.
+        unsafe { vreinterpretq_s32_u8(vld1q_u8(from)) }
+    }
+    #[inline(always)]
+    unsafe fn splat_byte(x: u8) -> int32x4_t {
+        // SAFETY: NEON.
+        unsafe { vreinterpretq_s32_u8(vdupq_n_u8(x)) }
+    }
+    #[inline(always)]
+    unsafe fn and(a: int32x4_t, b: int32x4_t) -> int32x4_t {
+        // SAFETY: NEON.
+        unsafe { vandq_s32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn or(a: int32x4_t, b: int32x4_t) -> int32x4_t {
+        // SAFETY: NEON.
+        unsafe { vorrq_s32(a, b) }
+    }
+    #[inline(always)]
+    unsafe fn shift_left(x: int32x4_t, bits: usize) -> int32x4_t {
+        // SAFETY: NEON.
+        unsafe { vreinterpretq_s32_u8(vshlq_u8(vreinterpretq_u8_s32(x), vdupq_n_s8(bits as i8))) }
+    }
+    #[inline(always)]
+    unsafe fn shift_right(x: int32x4_t, bits: usize) -> int32x4_t {
+        // SAFETY: NEON.
+        unsafe { vreinterpretq_s32_u8(vshlq_u8(vreinterpretq_u8_s32(x), vdupq_n_s8(-(bits as i8)))) }
+    }
+    #[inline(always)]
+    unsafe fn dots<const BITS: usize>(sum: int32x4_t, fours: &[int32x4_t; 8], from: usize, a: *const i8) -> int32x4_t {
+        let mut sum = sum;
+        for four in 0..4 {
+            // SAFETY: NEON; the caller's pointer is valid for sixteen bytes. Weights of fewer than 8 bits are below 128, so
+            // that signed products read them rightly.
+            unsafe {
+                let x = vdupq_n_s32(a.add(four * 4).cast::<i32>().read_unaligned());
+                sum = dot(sum, vreinterpretq_s8_s32(fours[from + four]), vreinterpretq_s8_s32(x));
+            }
+        }
+        sum
     }
 
     #[inline(always)]

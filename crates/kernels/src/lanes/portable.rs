@@ -1,6 +1,7 @@
 //! Plain Rust: what every other instruction set is tested against, and what runs where there is none.
 
 use super::Lanes;
+use crate::block_format::half_to_float;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
@@ -28,6 +29,8 @@ unsafe impl Lanes for Portable {
     const FLOAT_ROWS: usize = 4;
     const BYTE_VECTORS: usize = 2;
     const BYTE_ROWS: usize = 4;
+    const BLOCK_ROWS: usize = 4;
+    const SIGNED_BYTES: bool = true;
 
     #[inline(always)]
     unsafe fn splat(x: f32) -> Floats {
@@ -117,6 +120,62 @@ unsafe impl Lanes for Portable {
     unsafe fn store_bytes(to: *mut u8, x: Ints) {
         // SAFETY: the caller's pointer is valid for eight bytes.
         unsafe { to.cast::<[u8; 8]>().write_unaligned(each!(lane => x[lane] as u8)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_half(from: *const u16) -> Floats {
+        // SAFETY: the caller's pointer is valid for eight 16-bit floats.
+        unsafe { from.cast::<[u16; 8]>().read_unaligned() }.map(half_to_float)
+    }
+    #[inline(always)]
+    unsafe fn load_unsigned(from: *const u8) -> Floats {
+        // SAFETY: the caller's pointer is valid for eight bytes.
+        unsafe { from.cast::<[u8; 8]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
+    unsafe fn load_signed(from: *const i8) -> Floats {
+        // SAFETY: the caller's pointer is valid for eight bytes.
+        unsafe { from.cast::<[i8; 8]>().read_unaligned() }.map(f32::from)
+    }
+    #[inline(always)]
+    unsafe fn load_int(from: *const u8) -> Ints {
+        // SAFETY: the caller's pointer is valid for 32 bytes.
+        unsafe { from.cast::<[[u8; 4]; 8]>().read_unaligned() }.map(i32::from_le_bytes)
+    }
+    #[inline(always)]
+    unsafe fn splat_byte(x: u8) -> Ints {
+        [i32::from_le_bytes([x; 4]); 8]
+    }
+    #[inline(always)]
+    unsafe fn and(a: Ints, b: Ints) -> Ints {
+        each!(lane => a[lane] & b[lane])
+    }
+    #[inline(always)]
+    unsafe fn or(a: Ints, b: Ints) -> Ints {
+        each!(lane => a[lane] | b[lane])
+    }
+    #[inline(always)]
+    unsafe fn shift_left(x: Ints, bits: usize) -> Ints {
+        each!(lane => x[lane] << bits)
+    }
+    #[inline(always)]
+    unsafe fn shift_right(x: Ints, bits: usize) -> Ints {
+        each!(lane => (x[lane] as u32 >> bits) as i32)
+    }
+    #[inline(always)]
+    unsafe fn dots<const BITS: usize>(sum: Ints, fours: &[Ints; 8], from: usize, a: *const i8) -> Ints {
+        let mut sum = sum;
+        for four in 0..4 {
+            // SAFETY: the caller's pointer is valid for sixteen bytes.
+            let x = unsafe { a.add(four * 4).cast::<[i8; 4]>().read_unaligned() };
+            for (sum, weights) in sum.iter_mut().zip(&fours[from + four]) {
+                // Weights of fewer than 8 bits are below 128, so that they are the same as signed bytes.
+                for (x, weight) in x.iter().zip(weights.to_le_bytes()) {
+                    *sum += i32::from(*x) * i32::from(weight as i8);
+                }
+            }
+        }
+        sum
     }
 
     #[inline(always)]

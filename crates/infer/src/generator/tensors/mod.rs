@@ -1,9 +1,13 @@
+//! The decoder on candle's tensors, for devices other than the processor, and what the one on the processor is tested against.
+//!
 //! One decoder for all architectures: embeddings, then layers of attention (or short convolution) and a gated
 //! feed-forward block, then the logits of the last token.
 //!
 //! Shapes: a pass reads `s` new tokens, the hidden state is `[s, hidden]`, keys and values are
 //! `[key_value_heads, positions, head_dim]`. Grouped queries (Ainslie et al. 2023) are folded into the rows of one product
 //! per key head, so keys and values are never repeated.
+
+mod state;
 
 use std::io::{Read, Seek};
 use std::sync::Arc;
@@ -14,13 +18,10 @@ use candle_core::quantized::{QMatMul, QTensor};
 use candle_core::{D, DType, Device, Module, Result, Tensor};
 use candle_nn::ops::{rms_norm, softmax_last_dim};
 
+pub(crate) use self::state::State;
+use self::state::LayerState;
 use super::spec::DecoderSpec;
-use super::state::{LayerState, State};
 use crate::error::LoadError;
-
-/// Tokens computed in one pass at most; longer prompts are read in pieces of this size, so that memory stays bounded and a
-/// budget can interrupt between them.
-pub(crate) const PASS_TOKENS: usize = 512;
 
 struct Norm {
     weight: Tensor,
@@ -83,8 +84,8 @@ struct Layer {
     post_feed_forward_norm: Option<Norm>,
 }
 
-/// A decoder with its weights.
-pub(crate) struct Decoder {
+/// A decoder with its weights as tensors.
+pub(crate) struct TensorDecoder {
     spec: DecoderSpec,
     embeddings: Arc<QTensor>,
     layers: Vec<Layer>,
@@ -95,7 +96,7 @@ pub(crate) struct Decoder {
     device: Device,
 }
 
-impl Decoder {
+impl TensorDecoder {
     /// Reads the tensors of an already validated file.
     pub(crate) fn load<R: Read + Seek>(
         spec: DecoderSpec,
