@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Models(Models),
     /// Draw the graph of a strategy
     Graph(Graph),
-    /// Measure the encoders on this machine
+    /// Measure the models on this machine
     Bench(Bench),
     /// Measure the engine on test collections
     Eval(Eval),
@@ -188,6 +188,33 @@ pub(crate) enum BenchWhat {
     Embed(BenchWorkload),
     /// The cross-encoder: pairs of synthetic lengths, or lines of JSON with "query" and "passage"
     Rerank(BenchWorkload),
+    /// The generator: a text that is read, and prompts that are replied to
+    Generate(BenchGenerate),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchGenerate {
+    /// A plain text to read; common words without it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) text: Option<PathBuf>,
+    /// Tokens of it to read at once
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = positive)]
+    pub(crate) read: usize,
+    /// Tokens to read one by one behind them, as in writing
+    #[arg(long, default_value_t = 48, value_name = "N", value_parser = positive)]
+    pub(crate) write: usize,
+    /// Prompts to reply to, with drafts and without: lines of JSON with "prompt", plain or .gz
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompts: Option<PathBuf>,
+    /// Most tokens of a reply
+    #[arg(long, default_value_t = 96, value_name = "N", value_parser = positive)]
+    pub(crate) reply: usize,
+    /// Compute the perplexity of so many tokens of the text too
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) perplexity: usize,
+    /// Runs, of which the median is reported
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = positive)]
+    pub(crate) repeats: usize,
 }
 
 #[derive(Debug, Args)]
@@ -225,9 +252,30 @@ pub(crate) struct Generate {
     /// Most probable tokens kept; 0 keeps all
     #[arg(long, default_value_t = 0, value_name = "K")]
     pub(crate) top_k: usize,
+    /// Least probability kept, as a share of the most probable token's
+    #[arg(long, default_value_t = 0.0, value_name = "P")]
+    pub(crate) min_p: f32,
+    /// Divides the logits of tokens seen before; 1 changes nothing
+    #[arg(long, default_value_t = 1.0, value_name = "X")]
+    pub(crate) repetition_penalty: f32,
     /// Seed of the draws
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
+    /// End where this text comes; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) stop: Vec<String>,
+    /// Write JSON that fits the JSON Schema in this file
+    #[arg(long, value_name = "FILE", group = "constraint")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Write what this regular expression matches
+    #[arg(long, value_name = "PATTERN", group = "constraint")]
+    pub(crate) regex: Option<String>,
+    /// Write what the grammar in this file allows, in llguidance's variant of Lark
+    #[arg(long, value_name = "FILE", group = "constraint")]
+    pub(crate) grammar: Option<PathBuf>,
+    /// Don't guess at what comes from what was read
+    #[arg(long)]
+    pub(crate) no_draft: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,6 @@ mod error;
 mod generator;
 
 pub use device::{DeviceChoice, default_threads, set_threads, threads};
-pub use encoder::{BiEncoder, Cost, CrossEncoder, Precision, product_speed};
+pub use encoder::{BiEncoder, Cost, CrossEncoder, Precision, product_instructions, product_speed};
 pub use error::LoadError;
-pub use generator::{DecoderSpec, LocalGenerator};
+pub use generator::{DecoderSpec, GeneratorTimes, LocalGenerator, Perplexity};

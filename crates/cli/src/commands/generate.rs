@@ -1,11 +1,12 @@
 //! `anchorite generate`
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Instant;
 
 use anchorite::Engine;
-use anchorite::core::{Budget, GenerateOptions, Generation, Generator, Prompt};
-use anyhow::{Result, bail};
+use anchorite::core::{Budget, Constraint, GenerateOptions, Generation, Generator, Prompt};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::Found;
@@ -35,8 +36,12 @@ pub(crate) fn run(engine: &Engine, arguments: &Generate, output: &Output) -> Res
         temperature: arguments.temperature,
         top_p: arguments.top_p,
         top_k: arguments.top_k,
+        min_p: arguments.min_p,
+        repetition_penalty: arguments.repetition_penalty,
         seed: arguments.seed,
-        ..GenerateOptions::default()
+        stop: arguments.stop.clone(),
+        draft: !arguments.no_draft,
+        constraint: constraint(arguments)?,
     };
     let started = Instant::now();
     let mut failed = None;
@@ -62,4 +67,16 @@ pub(crate) fn run(engine: &Engine, arguments: &Generate, output: &Output) -> Res
         output.line("")?;
     }
     Ok(if generation.text.is_empty() { Found::No } else { Found::Yes })
+}
+
+fn constraint(arguments: &Generate) -> Result<Option<Constraint>> {
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).with_context(|| format!("can't read {}, which says what to write", path.display()))
+    };
+    Ok(match (&arguments.schema, &arguments.regex, &arguments.grammar) {
+        (Some(path), ..) => Some(Constraint::JsonSchema(read(path)?)),
+        (_, Some(pattern), _) => Some(Constraint::Regex(pattern.clone())),
+        (.., Some(path)) => Some(Constraint::Grammar(read(path)?)),
+        _ => None,
+    })
 }

@@ -37,6 +37,12 @@ impl std::ops::AddAssign for Cost {
 /// Rows, inputs and outputs of the product that is measured: a block of an encoder of 384 numbers a token.
 const SHAPE: (usize, usize, usize) = (48, 384, 1536);
 
+/// The instruction set of this processor that kernels run on.
+#[must_use]
+pub fn product_instructions() -> &'static str {
+    Isa::detect().name()
+}
+
 /// Operations a second that a plain product of an encoder's shape reaches on all threads of the pool together, for some 0.3
 /// seconds; and the instruction set it ran on.
 #[must_use]

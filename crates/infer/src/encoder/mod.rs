@@ -16,7 +16,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use self::bi_encoder::BiEncoder;
-pub use self::cost::{Cost, product_speed};
+pub use self::cost::{Cost, product_instructions, product_speed};
 pub use self::cross_encoder::CrossEncoder;
 use crate::error::LoadError;
 

@@ -3,6 +3,7 @@
 mod body;
 mod constraint;
 mod draft;
+mod measure;
 mod native;
 #[cfg(test)]
 mod parity_tests;
@@ -32,6 +33,7 @@ use anchorite_core::{
 use anchorite_models::{GeneratorSpec, GgufHeader, check_memory};
 use candle_core::quantized::gguf_file::Content;
 
+pub use self::measure::{GeneratorTimes, Perplexity};
 pub use self::spec::DecoderSpec;
 
 use self::constraint::Grammars;

@@ -1,4 +1,6 @@
-//! `anchorite bench embed` and `anchorite bench rerank`.
+//! `anchorite bench`
+
+mod generator;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -52,6 +54,7 @@ pub(crate) fn run(engine: &Engine, what: &BenchWhat, output: &Output) -> Result<
             };
             report
         }
+        BenchWhat::Generate(arguments) => return generator::run(engine, arguments, output),
     };
     show(&report, output)?;
     Ok(Found::Yes)

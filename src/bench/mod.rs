@@ -1,4 +1,6 @@
-//! Measures the encoders on this machine: throughput, latency, memory, and the share of the machine that is used.
+//! Measures the models on this machine: throughput, latency, memory, and the share of the machine that is used.
+
+mod generator;
 
 use std::time::Instant;
 
@@ -6,6 +8,7 @@ use anchorite_core::{Embedder, Role};
 use anchorite_infer::{Cost, product_speed};
 use serde::{Deserialize, Serialize};
 
+pub use self::generator::{GeneratorReport, GeneratorWorkload, Replies};
 use crate::{Engine, Error};
 
 /// Calls of one text, or of one query with its passages, that latency is measured with at most.
@@ -176,8 +179,13 @@ impl BenchReport {
 fn median_of(repeats: usize, run: impl Fn() -> Result<(), Error>) -> Result<f64, Error> {
     run()?;
     let mut times = (0..repeats.max(1)).map(|_| timed(&run)).collect::<Result<Vec<f64>, Error>>()?;
+    Ok(middle(&mut times))
+}
+
+/// The median of at least one time.
+fn middle(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
-    Ok(times[times.len() / 2])
+    times[times.len() / 2]
 }
 
 fn timed(run: impl FnOnce() -> Result<(), Error>) -> Result<f64, Error> {
