@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anchorite_core::{Answer, Budget, BudgetLimits, Generator, Passage, Reranker, RetrieveError, Retriever};
 use anchorite_graph::{Checkpoint, Checkpointer, Event, FolderCheckpointer, RunOptions, ThreadId};
-use anchorite_rag::{Parts, RagState, Settings, Strategy, build, conclude};
+use anchorite_rag::{INSTRUCTIONS, Parts, RagState, Settings, Strategy, build, conclude};
 use anchorite_store::Mode;
 
 use crate::{Engine, Error};
@@ -15,6 +15,9 @@ const RERANKED: usize = 20;
 
 /// Folder of a knowledge base that keeps the checkpoints of its threads.
 const THREADS: &str = "threads";
+
+/// File of a knowledge base that keeps what the generator read of the instructions: a cache.
+const INSTRUCTIONS_READ: &str = "prompts/instructions.bin";
 
 /// How to ask.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +89,9 @@ impl Engine {
         let retriever = self.retriever(kb, Mode::Hybrid, true, RERANKED)?;
         let reranker = self.models.reranker()?;
         let generator = if options.no_generator { None } else { self.models.generator()? };
+        if let Some(generator) = &generator {
+            generator.remember_instructions(&kb.join(INSTRUCTIONS_READ), INSTRUCTIONS, &Budget::unlimited())?;
+        }
         // The clock starts once the models are there: opening them is not part of thinking.
         let budget = Budget::new(options.budget.clone());
         let parts = Parts {

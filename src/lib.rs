@@ -36,9 +36,7 @@ pub use anchorite_store as store;
 pub use anchorite_store::Mode;
 
 pub use ask::{AskOptions, Progress, strategy_graph};
-pub use bench::{
-    BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies,
-};
+pub use bench::{BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies};
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use grounding::ClaimSupport;

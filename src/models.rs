@@ -53,6 +53,11 @@ impl<M> Slot<M> {
         *slot = Some(Arc::clone(&model));
         Ok(model)
     }
+
+    /// The model, if it is open.
+    fn opened(&self) -> Option<Arc<M>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// The models of an engine.
@@ -189,6 +194,11 @@ impl Models {
         if roles.contains(&ModelRole::Generator) {
             let reason = self.too_large.lock().unwrap_or_else(PoisonError::into_inner).clone();
             lines.extend(reason.map(|reason| format!("no generator: {reason}; {}", instead(ModelRole::Generator))));
+            let problem = self.generator.opened().and_then(|generator| generator.template_problem().map(str::to_owned));
+            lines.extend(
+                problem
+                    .map(|problem| format!("the generator's chat template can't be run ({problem}); ChatML is used")),
+            );
         }
         lines
     }

@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Rerank(Rerank),
     /// Let the generator write
     Generate(Generate),
+    /// Talk with the generator, line by line
+    Chat(Chat),
     /// Look into a knowledge base and change it
     Kb(Kb),
     /// The models: what is there, where, and whether it is whole
@@ -276,6 +278,25 @@ pub(crate) struct Generate {
     /// Don't guess at what comes from what was read
     #[arg(long)]
     pub(crate) no_draft: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Chat {
+    /// Instructions before the conversation
+    #[arg(long, default_value = "You are a helpful assistant.")]
+    pub(crate) system: String,
+    /// Most tokens of a reply
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = positive)]
+    pub(crate) max_tokens: usize,
+    /// Most tokens of conversation and reply; what the model reads, if that is less
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) context: Option<usize>,
+    /// 0 takes the most probable token each time
+    #[arg(long, default_value_t = 0.0, value_name = "T")]
+    pub(crate) temperature: f32,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]

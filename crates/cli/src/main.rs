@@ -74,6 +74,7 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Embed(arguments) => commands::encode::embed(&engine, arguments, &output),
         Command::Rerank(arguments) => commands::encode::rerank(&engine, arguments, &output),
         Command::Generate(arguments) => commands::generate::run(&engine, arguments, &output),
+        Command::Chat(arguments) => commands::chat::run(&engine, arguments, &output),
         Command::Kb(arguments) => commands::kb::run(&engine, &arguments.action, &output),
         Command::Models(arguments) => commands::models::run(&engine, &arguments.action, &output),
         Command::Graph(arguments) => commands::graph::run(arguments, &output),

@@ -10,6 +10,7 @@ mod embedding;
 mod error;
 mod limits;
 mod traits;
+mod typed;
 
 pub use answer::{Answer, AnswerState, Citation, Claim, Status, StepRecord, Verdict};
 pub use budget::{Budget, BudgetExceeded, BudgetLimits, Spent};
@@ -18,6 +19,7 @@ pub use embedding::{Embedding, EmbeddingError};
 pub use error::{InferenceError, RetrieveError};
 pub use limits::{LimitExceeded, Limits};
 pub use traits::{
-    Constraint, DraftCounts, Embedder, FinishReason, GenerateOptions, Generation, Generator, Message, ModelFingerprint, Prompt, Reranker,
-    Retriever, Role, Speaker, TokenCounter,
+    Constraint, DraftCounts, Embedder, FinishReason, GenerateOptions, Generation, Generator, Message, ModelFingerprint,
+    Prompt, Reranker, Retriever, Role, Speaker, TokenCounter,
 };
+pub use typed::generate_as;

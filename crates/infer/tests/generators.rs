@@ -154,3 +154,109 @@ fn streamed_text_is_whole_characters_and_adds_up() {
     assert_eq!(pieces.concat(), written.text);
     assert!(generator.count("東京 🙂") > 0);
 }
+
+/// Prompts with something to quote.
+fn quotable() -> Vec<Prompt> {
+    let passages = [
+        "The old lighthouse of Veldt was built in 1862 by the engineer Anna Marbeck and stands 41 metres tall.",
+        "Parcels up to 2 kg cost 5 EUR to send within the Union, and heavier parcels cost 9 EUR.",
+        "The comet Halder was seen first on 3 March 1911 from the observatory on Mount Teller.",
+    ];
+    passages
+        .iter()
+        .flat_map(|passage| {
+            [format!("Repeat this word for word: {passage}"), format!("{passage}\n\nSay the same in one sentence.")]
+        })
+        .map(|text| Prompt::new().user(text))
+        .collect()
+}
+
+#[test]
+fn m47_drafts_change_nothing_but_the_time() {
+    let Some(generator) = generator(Profile::Tiny) else { return };
+    let mut saved = 0;
+    for prompt in quotable() {
+        for temperature in [0.0, 0.8] {
+            let drafted = GenerateOptions { temperature, seed: 5, ..GenerateOptions::greedy(60) };
+            let plain = GenerateOptions { draft: false, ..drafted.clone() };
+            let (with, without) = (write(&generator, &prompt, &drafted), write(&generator, &prompt, &plain));
+            assert_eq!(with.tokens, without.tokens, "at temperature {temperature}");
+            assert_eq!((with.text, with.finish), (without.text, without.finish));
+            assert_eq!(without.draft.guessed, 0);
+            saved += with.draft.right;
+        }
+    }
+    assert!(saved > 20, "only {saved} passes were saved");
+}
+
+#[test]
+fn m47_what_is_written_does_not_depend_on_what_was_read_before() {
+    let Some(warm) = generator(Profile::Tiny) else { return };
+    for (prompt, seed) in quotable().into_iter().zip(0..3) {
+        let options = GenerateOptions { temperature: 0.8, seed, ..GenerateOptions::greedy(40) };
+        let first = write(&warm, &prompt, &options);
+        let again = write(&warm, &prompt, &options);
+        let Some(cold) = generator(Profile::Tiny) else { return };
+        assert_eq!(first.tokens, again.tokens);
+        assert_eq!(first.tokens, write(&cold, &prompt, &options).tokens);
+        assert_eq!(again.cached_tokens, again.prompt_tokens - 1, "all but the last token is remembered");
+    }
+}
+
+#[test]
+fn m47_instructions_read_by_one_process_are_known_to_the_next() {
+    let Some(one) = generator(Profile::Tiny) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("prompts/head.bin");
+    let instructions = "You answer questions about the lighthouses of Veldt, in one sentence, and never guess.";
+    let remember = |generator: &LocalGenerator| {
+        generator.remember_instructions(&path, instructions, &Budget::unlimited()).expect("remembers")
+    };
+    let (tokens, known) = remember(&one);
+    assert!(tokens > 15 && !known && path.exists());
+    let Some(two) = generator(Profile::Tiny) else { return };
+    assert_eq!(remember(&two), (tokens, true));
+    let prompt = Prompt::new().system(instructions).user("How tall is the one of Port Ann?");
+    let (first, second) =
+        (write(&one, &prompt, &GenerateOptions::greedy(20)), write(&two, &prompt, &GenerateOptions::greedy(20)));
+    assert_eq!(first.tokens, second.tokens);
+    assert!(second.cached_tokens >= tokens, "{} of {tokens} tokens were known", second.cached_tokens);
+    // Damage anywhere makes the file nothing.
+    let whole = std::fs::read(&path).expect("reads");
+    for at in [0, 20, whole.len() / 2, whole.len() - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        std::fs::write(&path, damaged).expect("writes");
+        let Some(three) = generator(Profile::Tiny) else { return };
+        assert_eq!(remember(&three), (tokens, false), "a bit at {at}");
+    }
+    std::fs::write(&path, &whole[..whole.len() / 2]).expect("writes");
+    let Some(four) = generator(Profile::Tiny) else { return };
+    assert_eq!(remember(&four), (tokens, false), "half a file");
+}
+
+#[test]
+fn m18_a_request_to_stop_is_heard_within_a_pass() {
+    let Some(generator) = generator(Profile::Base) else { return };
+    let prompt = Prompt::new().user("The lighthouse was built in 1862 by Anna Marbeck. ".repeat(150));
+    let budget = std::sync::Arc::new(Budget::unlimited());
+    let told = std::thread::scope(|scope| {
+        let canceller = {
+            let budget = std::sync::Arc::clone(&budget);
+            scope.spawn(move || {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                budget.cancel();
+                std::time::Instant::now()
+            })
+        };
+        let written =
+            generator.generate(&prompt, &GenerateOptions::greedy(4), &budget, &mut |_| ControlFlow::Continue(()));
+        let ended = std::time::Instant::now();
+        assert!(matches!(written, Err(InferenceError::Budget(_))), "{written:?}");
+        ended - canceller.join().expect("no panic")
+    });
+    eprintln!("heard after {told:?}");
+    // Reading it all takes seconds anywhere; a pass is asked at every layer.
+    let whole = budget.spent().tokens_read;
+    assert!(whole < 1500, "{whole} tokens were read");
+}

@@ -63,7 +63,6 @@ impl BlockKind {
         }
     }
 
-
     /// Bytes of a scale register's worth of one column before the weights of a unit.
     pub(crate) fn header(self) -> usize {
         match self {
@@ -113,6 +112,7 @@ impl<B> Column<B> {
     }
 }
 
+#[inline(always)]
 fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
@@ -229,29 +229,52 @@ impl Column<&[u8]> {
 }
 
 /// The fours of the 32 weights `sub` of a block: unsigned bytes, of Q8_0 signed ones.
+#[inline(always)]
 fn fours(kind: BlockKind, block: &[u8], sub: usize) -> [u32; 8] {
-    // Four bits in the lowest bit of four bytes each.
-    let spread = |bits: u32| ((bits & 15).wrapping_mul(0x0020_4081) & ONES) << 4;
-    std::array::from_fn(|four| {
-        let nibbles = |from: usize| word(block, from + four % 4 * 4) >> (four / 4 * 4) & LOW;
-        match kind {
-            BlockKind::Q4_0 => nibbles(2),
-            BlockKind::Q4_1 => nibbles(4),
-            BlockKind::Q5_0 => nibbles(6) | spread(word(block, 2) >> (4 * four)),
-            BlockKind::Q5_1 => nibbles(8) | spread(word(block, 4) >> (4 * four)),
-            BlockKind::Q8_0 => word(block, 2 + 4 * four),
-            BlockKind::Q4K => word(block, 16 + sub / 2 * 32 + 4 * four) >> (sub % 2 * 4) & LOW,
-            BlockKind::Q5K => {
-                let low = word(block, 48 + sub / 2 * 32 + 4 * four) >> (sub % 2 * 4) & LOW;
-                low | (word(block, 16 + 4 * four) >> sub & ONES) << 4
-            }
-            BlockKind::Q6K => {
-                let (part, quarter) = (sub / 4, sub % 4);
-                let low = word(block, 64 * part + 32 * (quarter % 2) + 4 * four) >> (quarter / 2 * 4) & LOW;
-                low | (word(block, 128 + 32 * part + 4 * four) >> (2 * quarter) & (ONES * 3)) << 4
-            }
+    match kind {
+        BlockKind::Q4_0 => nibbles(&block[2..18]),
+        BlockKind::Q4_1 => nibbles(&block[4..20]),
+        BlockKind::Q5_0 => with_fifth(nibbles(&block[6..22]), word(block, 2)),
+        BlockKind::Q5_1 => with_fifth(nibbles(&block[8..24]), word(block, 4)),
+        BlockKind::Q8_0 => words(&block[2..34]),
+        BlockKind::Q4K => words(&block[16 + sub / 2 * 32..]).map(|word| word >> (sub % 2 * 4) & LOW),
+        BlockKind::Q5K => {
+            let low = words(&block[48 + sub / 2 * 32..]);
+            let high = words(&block[16..48]);
+            let both = |four: usize| low[four] >> (sub % 2 * 4) & LOW | (high[four] >> sub & ONES) << 4;
+            std::array::from_fn(both)
         }
-    })
+        BlockKind::Q6K => {
+            let (part, quarter) = (sub / 4, sub % 4);
+            let low = words(&block[64 * part + 32 * (quarter % 2)..]);
+            let high = words(&block[128 + 32 * part..]);
+            let both =
+                |four: usize| low[four] >> (quarter / 2 * 4) & LOW | (high[four] >> (2 * quarter) & (ONES * 3)) << 4;
+            std::array::from_fn(both)
+        }
+    }
+}
+
+/// The first 32 bytes.
+#[inline(always)]
+fn words(bytes: &[u8]) -> [u32; 8] {
+    let bytes = &bytes[..32];
+    std::array::from_fn(|four| word(bytes, 4 * four))
+}
+
+/// The low halves of 16 bytes, and then the high ones.
+#[inline(always)]
+fn nibbles(bytes: &[u8]) -> [u32; 8] {
+    let bytes = &bytes[..16];
+    std::array::from_fn(|four| word(bytes, four % 4 * 4) >> (four / 4 * 4) & LOW)
+}
+
+/// Adds a fifth bit to each of 32 weights.
+#[inline(always)]
+fn with_fifth(fours: [u32; 8], bits: u32) -> [u32; 8] {
+    // Four bits go to bit 4 of four bytes each.
+    let spread = |bits: u32| ((bits & 15).wrapping_mul(0x0020_4081) & ONES) << 4;
+    std::array::from_fn(|four| fours[four] | spread(bits >> (4 * four)))
 }
 
 /// Scale and least value, of six bits each, of the 32 weights `sub` of a block of Q4K or Q5K.
@@ -278,7 +301,14 @@ mod tests {
 
     #[test]
     fn halves_are_exact() {
-        let cases = [(0x0000, 0.0), (0x3C00, 1.0), (0xC000, -2.0), (0x7BFF, 65_504.0), (0x0001, 2f32.powi(-24)), (0x3555, 0.333_251_95)];
+        let cases = [
+            (0x0000, 0.0),
+            (0x3C00, 1.0),
+            (0xC000, -2.0),
+            (0x7BFF, 65_504.0),
+            (0x0001, 2f32.powi(-24)),
+            (0x3555, 0.333_251_95),
+        ];
         for (half, float) in cases {
             assert_eq!(half_to_float(half), float);
         }

@@ -44,7 +44,11 @@ impl BlockLinear {
     /// If the lengths don't fit.
     #[must_use]
     pub fn new(isa: Isa, team: &Team, kind: BlockKind, blocks: &[u8], inputs: usize, bias: Option<&[f32]>) -> Self {
-        assert!(inputs > 0 && inputs.is_multiple_of(kind.inputs()), "rows of blocks of {}, not of {inputs}", kind.inputs());
+        assert!(
+            inputs > 0 && inputs.is_multiple_of(kind.inputs()),
+            "rows of blocks of {}, not of {inputs}",
+            kind.inputs()
+        );
         let row_bytes = inputs / kind.inputs() * kind.bytes();
         let outputs = blocks.len() / row_bytes;
         assert!(outputs > 0 && blocks.len() == outputs * row_bytes, "whole rows of {row_bytes} bytes");
@@ -139,7 +143,9 @@ impl BlockLinear {
                 let to = (first + panels_together).clamp(before, before + panels);
                 // SAFETY: lengths are checked above, panels and bias are padded to whole panels by `new`, blocks of
                 // activations are whole; pieces write different rows or different columns.
-                unsafe { block_product(layer.isa, x, some_rows.clone(), layer, from - before..to - before, finish, out) };
+                unsafe {
+                    block_product(layer.isa, x, some_rows.clone(), layer, from - before..to - before, finish, out)
+                };
                 before += panels;
             }
         });

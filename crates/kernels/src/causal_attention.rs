@@ -301,7 +301,11 @@ mod tests {
             assert_eq!(float_to_half(half_to_float(half)), half, "{half:#x}");
         }
         // Half-way between two goes to the even one, a little more to the upper.
-        for (x, half) in [(1.0 + 2f32.powi(-11), 0x3C00), (1.0 + 3.0 * 2f32.powi(-11), 0x3C02), (1.0 + 2f32.powi(-11) + 1e-6, 0x3C01)] {
+        for (x, half) in [
+            (1.0 + 2f32.powi(-11), 0x3C00),
+            (1.0 + 3.0 * 2f32.powi(-11), 0x3C02),
+            (1.0 + 2f32.powi(-11) + 1e-6, 0x3C01),
+        ] {
             assert_eq!(float_to_half(x), half, "{x}");
             assert_eq!(float_to_half(-x), half | 0x8000, "{x}");
         }

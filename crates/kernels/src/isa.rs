@@ -41,10 +41,7 @@ impl Isa {
         let mut found = vec![Self::PORTABLE];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c")
-            {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
                 found.push(Self(Set::Avx2));
                 if is_x86_feature_detected!("avxvnni") {
                     found.push(Self(Set::AvxVnni));

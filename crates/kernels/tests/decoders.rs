@@ -331,7 +331,10 @@ fn the_greatest_bytes_do_not_overflow() {
                     let mut out = [0.0];
                     forward(&layer, isa, &team, &[sign; 512], Finish::Store, &mut out);
                     let want = row * f64::from(sign);
-                    assert!((f64::from(out[0]) - want).abs() <= 1e-4 * want.abs() + 1e-2, "{isa} {kind:?} {fill:#x}: {out:?}, not {want}");
+                    assert!(
+                        (f64::from(out[0]) - want).abs() <= 1e-4 * want.abs() + 1e-2,
+                        "{isa} {kind:?} {fill:#x}: {out:?}, not {want}"
+                    );
                 }
             }
         }

@@ -21,5 +21,6 @@ pub use grade::{Grounding, ground, relevance, support, usefulness};
 pub use nodes::readable;
 pub use parts::Parts;
 pub use presets::{Strategy, UnknownStrategy, build};
+pub use prompts::INSTRUCTIONS;
 pub use settings::Settings;
 pub use state::{Draft, RagState, RagUpdate, Useful};

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use proptest::prelude::*;
 
 use anchorite_core::{
-    Budget, DraftCounts, FinishReason, GenerateOptions, Generation, Generator, InferenceError, ModelFingerprint, Passage, Prompt,
-    Reranker, RetrieveError, Retriever, Scores, TokenCounter,
+    Budget, DraftCounts, FinishReason, GenerateOptions, Generation, Generator, InferenceError, ModelFingerprint,
+    Passage, Prompt, Reranker, RetrieveError, Retriever, Scores, TokenCounter,
 };
 
 /// What a generator may write, whatever it was asked: words, sentences, fragments, line breaks, nothing.

@@ -71,7 +71,8 @@ pub(crate) fn run(engine: &Engine, arguments: &Generate, output: &Output) -> Res
 
 fn constraint(arguments: &Generate) -> Result<Option<Constraint>> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path).with_context(|| format!("can't read {}, which says what to write", path.display()))
+        std::fs::read_to_string(path)
+            .with_context(|| format!("can't read {}, which says what to write", path.display()))
     };
     Ok(match (&arguments.schema, &arguments.regex, &arguments.grammar) {
         (Some(path), ..) => Some(Constraint::JsonSchema(read(path)?)),

@@ -2,6 +2,7 @@
 
 pub(crate) mod ask;
 pub(crate) mod bench;
+pub(crate) mod chat;
 pub(crate) mod doctor;
 pub(crate) mod encode;
 pub(crate) mod eval;

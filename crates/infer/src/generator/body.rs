@@ -68,6 +68,14 @@ impl Body {
         }
     }
 
+    /// What pages kept on disk must agree with; `None` where there are none.
+    pub(super) fn page_layout(&self) -> Option<String> {
+        match self {
+            Self::Native(decoder) => Some(decoder.page_layout()),
+            Self::Tensors(_) => None,
+        }
+    }
+
     /// Drafts pay where several tokens are read nearly as fast as one, to the same bits.
     pub(super) fn drafts(&self) -> bool {
         matches!(self, Self::Native(_))
@@ -144,8 +152,10 @@ impl Memory {
     pub(super) fn rewind(&mut self, tokens: &[u32], most: usize) -> usize {
         match self {
             Self::Native { state, kept } => {
-                if common(state.tokens(), tokens) < state.len() {
-                    *state = kept.longest(tokens);
+                let shared = common(state.tokens(), tokens);
+                let other = kept.longest(tokens);
+                if other.len() > shared {
+                    *state = other;
                 }
                 state.truncate(common(state.tokens(), tokens).min(most));
                 state.len()
@@ -164,6 +174,21 @@ impl Memory {
             Self::Tensors(state) => {
                 state.truncate(len);
             }
+        }
+    }
+
+    /// The state, where it is made of pages.
+    pub(super) fn sequence(&self) -> Option<&Sequence> {
+        match self {
+            Self::Native { state, .. } => Some(state),
+            Self::Tensors(_) => None,
+        }
+    }
+
+    /// Keeps what was read another time for prompts that begin like it.
+    pub(super) fn keep_read(&mut self, sequence: &Sequence) {
+        if let Self::Native { kept, .. } = self {
+            kept.keep(sequence);
         }
     }
 

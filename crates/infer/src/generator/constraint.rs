@@ -11,11 +11,15 @@ use anchorite_core::Constraint;
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{ApproximateTokEnv, SimpleVob, TokEnv, TokRxInfo, TokTrie};
 use llguidance::{Matcher, ParserFactory};
+use serde_json::{Value, json};
 
 use super::vocabulary::Vocabulary;
 
 /// What ends JSON soonest, in this order, where the grammar allows it.
-const CLOSING: [&[u8]; 9] = [b"}", b"]", b"\"", b"0", b"null", b"false", b":", b",", b"{"];
+const CLOSING: [&[u8]; 10] = [b"}", b"]", b",", b":", b"0", b"null", QUOTE, b"false", b"[", b"{"];
+const QUOTE: &[u8] = b"\"";
+/// What is allowed together inside of a string only.
+const WITHIN_STRINGS: [&[u8]; 2] = [b"^", b"~"];
 /// Tokens tried at a place by the search that goes several ways.
 const BRANCHES: usize = 12;
 /// How deep it goes.
@@ -27,7 +31,9 @@ const AMPLE: usize = 4;
 pub(super) struct Grammars {
     factory: ParserFactory,
     environment: TokEnv,
-    closing: Vec<Option<u32>>,
+    closing: Vec<u32>,
+    quote: Option<u32>,
+    within_strings: Vec<Option<u32>>,
 }
 
 impl Grammars {
@@ -38,11 +44,13 @@ impl Grammars {
         let words = vocabulary.token_bytes();
         let info = TokRxInfo::new(words.len() as u32, first);
         let trie = TokTrie::from(&info, &words).with_eos_tokens(&end);
-        let closing = CLOSING.iter().map(|text| trie.token_id(text)).collect();
+        let closing = CLOSING.iter().filter_map(|text| trie.token_id(text)).collect();
+        let quote = trie.token_id(QUOTE);
+        let within_strings = WITHIN_STRINGS.iter().map(|text| trie.token_id(text)).collect();
         let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
         let mut factory = ParserFactory::new_simple(&environment).map_err(|error| error.to_string())?;
         factory.quiet();
-        Ok(Self { factory, environment, closing })
+        Ok(Self { factory, environment, closing, quote, within_strings })
     }
 
     /// A guide for one text of at most `cap` tokens.
@@ -58,24 +66,60 @@ impl Grammars {
         }
         let mut guide =
             Guide { grammars: self, matcher, way: Vec::new(), shortest: 0, forced: VecDeque::new(), over: false };
-        guide.way = guide.way_out(cap)?.ok_or_else(|| format!("no text of {cap} tokens or fewer was found that fits it"))?;
+        guide.way =
+            guide.way_out(cap)?.ok_or_else(|| format!("no text of {cap} tokens or fewer was found that fits it"))?;
         guide.shortest = guide.way.len();
         Ok(guide)
     }
 }
 
-/// The schema, with JSON written without spaces between its parts unless it says otherwise.
-fn compact(schema: &str) -> Result<serde_json::Value, String> {
-    let mut schema: serde_json::Value =
-        serde_json::from_str(schema).map_err(|error| format!("the schema is no JSON: {error}"))?;
-    match &mut schema {
-        serde_json::Value::Object(parts) => {
-            parts.entry("x-guidance").or_insert_with(|| serde_json::json!({"whitespace_flexible": false}));
-        }
-        serde_json::Value::Bool(true) => schema = serde_json::json!({"x-guidance": {"whitespace_flexible": false}}),
-        _ => return Err("a schema is an object or `true`".to_owned()),
+/// The schema, with JSON written without spaces between its parts, unless it says otherwise, and with numbers that fit where
+/// they go.
+fn compact(schema: &str) -> Result<Value, String> {
+    let mut schema: Value = serde_json::from_str(schema).map_err(|error| format!("the schema is no JSON: {error}"))?;
+    if schema == Value::Bool(true) {
+        schema = json!({});
     }
+    bound(&mut schema);
+    let Some(parts) = schema.as_object_mut() else { return Err("a schema is an object or `true`".to_owned()) };
+    parts.entry("x-guidance").or_insert_with(|| json!({"whitespace_flexible": false}));
     Ok(schema)
+}
+
+/// Bounds numbers that have no bounds: by the type that their format names, else by what a 64-bit float holds exactly. A
+/// small model writes digits without end.
+fn bound(schema: &mut Value) {
+    const EXACT: i64 = 1 << 53;
+    match schema {
+        Value::Object(parts) => {
+            let kind = parts.get("type").and_then(Value::as_str);
+            if kind == Some("integer") || kind == Some("number") {
+                let (least, most) = match parts.get("format").and_then(Value::as_str) {
+                    Some("uint8") => (0, i64::from(u8::MAX)),
+                    Some("uint16") => (0, i64::from(u16::MAX)),
+                    Some("uint32") => (0, i64::from(u32::MAX)),
+                    Some("uint64" | "uint") => (0, EXACT),
+                    Some("int8") => (i64::from(i8::MIN), i64::from(i8::MAX)),
+                    Some("int16") => (i64::from(i16::MIN), i64::from(i16::MAX)),
+                    Some("int32") => (i64::from(i32::MIN), i64::from(i32::MAX)),
+                    _ => (-EXACT, EXACT),
+                };
+                if !parts.contains_key("minimum") && !parts.contains_key("exclusiveMinimum") {
+                    parts.insert("minimum".to_owned(), least.into());
+                }
+                if !parts.contains_key("maximum") && !parts.contains_key("exclusiveMaximum") {
+                    parts.insert("maximum".to_owned(), most.into());
+                }
+            }
+            // Values that are given as such are no schemas.
+            parts
+                .iter_mut()
+                .filter(|(name, _)| !matches!(name.as_str(), "enum" | "const" | "default"))
+                .for_each(|(_, part)| bound(part));
+        }
+        Value::Array(parts) => parts.iter_mut().for_each(bound),
+        _ => (),
+    }
 }
 
 fn first_line(problem: &str) -> String {
@@ -206,7 +250,10 @@ impl Guide<'_> {
                 return Ok(false);
             }
             let mask = self.mask()?;
-            let closing = self.grammars.closing.iter().flatten().copied().find(|&token| mask.is_allowed(token));
+            let allowed = |token: &u32| mask.is_allowed(*token);
+            let in_string = self.grammars.within_strings.iter().all(|token| token.as_ref().is_some_and(allowed));
+            let quote = self.grammars.quote.filter(|token| in_string && allowed(token));
+            let closing = quote.or_else(|| self.grammars.closing.iter().copied().find(allowed));
             let Some(token) = closing.or_else(|| self.longest(&mask)) else { return Ok(false) };
             self.consume(token)?;
             way.push(token);
@@ -215,7 +262,8 @@ impl Guide<'_> {
 
     fn longest(&self, mask: &SimpleVob) -> Option<u32> {
         let trie = self.grammars.environment.tok_trie();
-        let tokens = (0..trie.vocab_size() as u32).filter(|&token| mask.is_allowed(token) && !trie.is_special_token(token));
+        let tokens =
+            (0..trie.vocab_size() as u32).filter(|&token| mask.is_allowed(token) && !trie.is_special_token(token));
         tokens.max_by_key(|&token| (trie.token_len(token), std::cmp::Reverse(token)))
     }
 
@@ -244,7 +292,9 @@ impl Guide<'_> {
     fn branches(&self, mask: &SimpleVob) -> Vec<u32> {
         let trie = self.grammars.environment.tok_trie();
         let mut shortest: [Option<u32>; 256] = [None; 256];
-        for token in (0..trie.vocab_size() as u32).filter(|&token| mask.is_allowed(token) && !trie.is_special_token(token)) {
+        for token in
+            (0..trie.vocab_size() as u32).filter(|&token| mask.is_allowed(token) && !trie.is_special_token(token))
+        {
             if let Some(&byte) = trie.token(token).first() {
                 let place = &mut shortest[usize::from(byte)];
                 if place.is_none_or(|before| trie.token_len(token) < trie.token_len(before)) {

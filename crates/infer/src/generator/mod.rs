@@ -8,6 +8,7 @@ mod native;
 #[cfg(test)]
 mod parity_tests;
 mod prefix;
+mod prefix_file;
 #[cfg(test)]
 #[path = "../../tests/common/random_gguf.rs"]
 mod random_gguf;
@@ -36,9 +37,10 @@ use candle_core::quantized::gguf_file::Content;
 pub use self::measure::{GeneratorTimes, Perplexity};
 pub use self::spec::DecoderSpec;
 
-use self::constraint::Grammars;
 use self::body::{Body, Failure, Memory, PASS_TOKENS, Rows};
+use self::constraint::Grammars;
 use self::draft::Draft;
+use self::prefix::common;
 use self::sampler::log_softmax;
 use self::template::ChatTemplate;
 use self::vocabulary::Vocabulary;
@@ -98,8 +100,8 @@ impl LocalGenerator {
             Some(value) => Some(value.to_string().map_err(backend)?.as_str()),
             None => None,
         };
-        let template =
-            ChatTemplate::new(template).map_err(|problem| LoadError::Template { model: model.clone(), problem })?;
+        let template = ChatTemplate::or_chatml(template, &vocabulary)
+            .map_err(|problem| LoadError::Template { model: model.clone(), problem })?;
         let body = Body::load(spec, &content, &mut reader, device)?;
         if vocabulary.len > body.vocabulary() {
             return Err(LoadError::Tokenizer {
@@ -109,6 +111,12 @@ impl LocalGenerator {
         }
         let memory = Mutex::new(body.new_memory());
         Ok(Self { fingerprint, body, vocabulary, template, memory, grammars: OnceLock::new() })
+    }
+
+    /// What is wrong with the file's chat template, where ChatML is used in its place.
+    #[must_use]
+    pub fn template_problem(&self) -> Option<&str> {
+        self.template.problem()
     }
 
     /// Sizes and constants of the decoder.
@@ -192,6 +200,39 @@ impl LocalGenerator {
 
     fn not_a_number(&self) -> InferenceError {
         InferenceError::NotANumber { model: self.fingerprint.name.clone() }
+    }
+
+    /// Remembers how prompts with these instructions begin: from the file `path` where an earlier process left it there,
+    /// else by reading it and leaving it there. Returns how many tokens that are, and whether they came from the file.
+    ///
+    /// # Errors
+    /// If the budget runs out or the backend fails. A file that can't be written is no error: it is a cache.
+    pub fn remember_instructions(
+        &self,
+        path: &Path,
+        instructions: &str,
+        budget: &Budget,
+    ) -> Result<(usize, bool), InferenceError> {
+        let Some(layout) = self.body.page_layout() else { return Ok((0, false)) };
+        let beginning = |word: &str| self.encode(&Prompt::new().system(instructions).user(word));
+        let (one, other) = (beginning("a")?, beginning("1")?);
+        let tokens = &one[..common(&one, &other)];
+        if tokens.is_empty() {
+            return Ok((0, false));
+        }
+        let key = format!("{} {layout}", self.fingerprint.sha256);
+        let mut memory = self.lock();
+        let kept = prefix_file::load(path, &key).filter(|sequence| sequence.tokens() == tokens);
+        if let Some(sequence) = kept {
+            memory.keep_read(&sequence);
+            return Ok((tokens.len(), true));
+        }
+        self.read(tokens, &mut memory, budget)?;
+        if let Some(sequence) = memory.sequence() {
+            // Without the file the next process reads it again.
+            let _ = prefix_file::save(path, &key, sequence);
+        }
+        Ok((tokens.len(), false))
     }
 
     fn grammars(&self) -> Result<&Grammars, String> {

@@ -6,6 +6,7 @@
 
 use anchorite_core::{Message, Prompt, Speaker};
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Kwargs;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 
 use super::vocabulary::Vocabulary;
@@ -17,9 +18,29 @@ const NAME: &str = "chat";
 /// A compiled template.
 pub(crate) struct ChatTemplate {
     environment: Environment<'static>,
+    /// Why it is not the file's own.
+    problem: Option<String>,
 }
 
 impl ChatTemplate {
+    /// Compiles `source`. A template that can't be run is replaced by ChatML if the vocabulary has its tokens.
+    pub(crate) fn or_chatml(source: Option<&str>, vocabulary: &Vocabulary) -> Result<Self, String> {
+        let knows = |token: &str| vocabulary.control.iter().any(|control| control == token);
+        Self::new(source).or_else(|problem| {
+            if !knows("<|im_start|>") || !knows("<|im_end|>") {
+                return Err(format!(
+                    "{problem}; ChatML can't take its place, for the vocabulary lacks its tokens: get another file of the model"
+                ));
+            }
+            Ok(Self { problem: Some(problem), ..Self::new(None)? })
+        })
+    }
+
+    /// Why the file's own template is not used.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
     /// Compiles `source`, or ChatML if there is none.
     pub(crate) fn new(source: Option<&str>) -> Result<Self, String> {
         let mut environment = Environment::new();
@@ -34,8 +55,9 @@ impl ChatTemplate {
             jiff::fmt::strtime::format(&format, &jiff::ZonedDateTime::now())
                 .map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))
         });
+        environment.add_filter("tojson", to_json);
         environment.add_template_owned(NAME, source.unwrap_or(CHATML).to_owned()).map_err(|error| explain(&error))?;
-        Ok(Self { environment })
+        Ok(Self { environment, problem: None })
     }
 
     /// Tokens of a conversation, ready for the model to reply.
@@ -89,6 +111,34 @@ impl ChatTemplate {
             (rendered, None) => rendered,
         }
     }
+}
+
+/// JSON as Python's `json.dumps` writes it, which is what templates were made with: without the escapes that make JSON safe
+/// inside HTML.
+fn to_json(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value, Error> {
+    // Python's option that is set in templates, to what holds here anyway.
+    options.get::<Option<bool>>("ensure_ascii")?;
+    let text = minijinja::filters::tojson(value, indent, options)?.to_string();
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('\\') {
+        plain.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let known = [("\\u003c", '<'), ("\\u003e", '>'), ("\\u0026", '&'), ("\\u0027", '\'')];
+        match known.iter().find(|(sequence, _)| escape.starts_with(sequence)) {
+            Some((sequence, character)) => {
+                plain.push(*character);
+                rest = &escape[sequence.len()..];
+            }
+            None => {
+                // An escape of two characters at least, both of ASCII.
+                plain.push_str(&escape[..2]);
+                rest = &escape[2..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    Ok(Value::from_safe_string(plain))
 }
 
 /// A message as templates expect it.
@@ -207,6 +257,17 @@ mod tests {
     }
 
     #[test]
+    fn chatml_takes_the_place_of_a_template_that_can_not_be_run() {
+        let replaced = ChatTemplate::or_chatml(Some("{% for %}"), &vocabulary(&model("qwen2"))).expect("replaced");
+        assert!(replaced.problem().is_some_and(|problem| problem.contains("syntax error")));
+        let text = replaced.render(&hello().messages, &vocabulary(&model("qwen2"))).expect("renders");
+        assert!(text.starts_with("<|im_start|>user\nHello<|im_end|>"), "{text}");
+        let refused = ChatTemplate::or_chatml(Some("{% for %}"), &vocabulary(&model("gemma3"))).err().expect("refused");
+        assert!(refused.contains("syntax error") && refused.contains("another file"), "{refused}");
+        assert!(ChatTemplate::or_chatml(None, &vocabulary(&model("gemma3"))).expect("no template").problem().is_none());
+    }
+
+    #[test]
     fn what_a_template_raises_is_the_error() {
         let problem = rendered("{{ raise_exception('Only even turns, ' + bos_token) }}", &hello()).expect_err("raises");
         assert!(problem.contains("Only even turns, <|endoftext|>"), "{problem}");
@@ -255,8 +316,9 @@ mod tests {
     #[test]
     fn values_can_be_written_as_json() {
         let template = "{{ messages | tojson }}{{ {'a': [1, 2]} | tojson(indent=2) }}";
-        let text = rendered(template, &Prompt::new().user("\"é\n"));
-        let expected = r#"[{"role": "user", "content": "\"é\n"}]"#.to_owned() + "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
+        let text = rendered(template, &Prompt::new().user("\"é\n<a & 'b'>\\u003c"));
+        let expected = r#"[{"role": "user", "content": "\"é\n<a & 'b'>\\u003c"}]"#.to_owned()
+            + "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
         assert_eq!(text, Ok(expected));
     }
 

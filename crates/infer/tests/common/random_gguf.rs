@@ -390,8 +390,7 @@ pub(crate) fn sentence_piece(space_prefix: Option<bool>) -> Vec<(String, Value)>
 
 /// Wide enough for every kind of quantised block; with biases.
 pub(crate) fn wide() -> RandomModel {
-    let shape =
-        Shape { architecture: "qwen2", layers: 2, hidden: 256, heads: 4, key_value_heads: &[2], head_dim: 64 };
+    let shape = Shape { architecture: "qwen2", layers: 2, hidden: 256, heads: 4, key_value_heads: &[2], head_dim: 64 };
     Maker::new("wide", shape).words(byte_level("qwen2")).tensors().biases().output().model
 }
 

@@ -37,7 +37,11 @@ pub(super) fn run(engine: &Engine, arguments: &BenchGenerate, output: &Output) -
             "there is no generator, or it does not fit into memory; run `cargo xtask setup`, choose `--profile tiny`, or point `--models DIR` to a folder that has one"
         );
     };
-    if output.json { output.document(&report)? } else { show(&report, output)? }
+    if output.json {
+        output.document(&report)?
+    } else {
+        show(&report, output)?
+    }
     Ok(Found::Yes)
 }
 

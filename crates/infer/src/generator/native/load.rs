@@ -137,7 +137,8 @@ impl<R: Read + Seek> Tensors<'_, R> {
             None => {
                 // Kinds of two and three bits, which have no kernel of their own, become eight bits, nearly exactly.
                 let whole = self.quantized(&weight_name)?.dequantize(&Device::Cpu);
-                let bytes = whole.and_then(|whole| Ok(QTensor::quantize(&whole, GgmlDType::Q8_0)?.data()?.into_owned()));
+                let bytes =
+                    whole.and_then(|whole| Ok(QTensor::quantize(&whole, GgmlDType::Q8_0)?.data()?.into_owned()));
                 self.bytes = bytes.map_err(|error| self.fault(&weight_name, &error))?;
                 BlockKind::Q8_0
             }

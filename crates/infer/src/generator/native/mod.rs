@@ -16,7 +16,7 @@ use anchorite_kernels::{BlockRows, CausalHeads, Finish, Gate, Isa, PAGE, Team, r
 use anchorite_models::GeneratorArchitecture as Architecture;
 
 use self::matrix::{Matrix, multiply};
-pub(crate) use self::pages::Sequence;
+pub(crate) use self::pages::{Page, Sequence};
 use self::rotary::{Rotary, Rotation};
 use super::spec::DecoderSpec;
 
@@ -102,12 +102,8 @@ impl NativeDecoder {
         self.embeddings.outputs()
     }
 
-    /// Bytes of what is remembered of [`PAGE`] tokens.
-    pub(crate) fn page_bytes(&self) -> usize {
-        self.page.0 * size_of::<u16>() + self.page.1 * size_of::<f32>()
-    }
-
-    /// What a page that was kept on disk must agree with, besides the model: how numbers lie in it.
+    /// What a page that was kept on disk must agree with, besides the model: how numbers lie in it, and how they were
+    /// computed.
     pub(crate) fn page_layout(&self) -> String {
         format!("{}-{}-{}", self.isa.name(), self.page.0, self.page.1)
     }
@@ -262,13 +258,7 @@ impl NativeDecoder {
         heads.attend(self.isa, &self.team, query, start, &pages, mixed);
     }
 
-    fn convolve(
-        &self,
-        convolution: &ShortConvolution,
-        start: usize,
-        sequence: &mut Sequence,
-        scratch: &mut Scratch,
-    ) {
+    fn convolve(&self, convolution: &ShortConvolution, start: usize, sequence: &mut Sequence, scratch: &mut Scratch) {
         let Scratch { normed, query: projected, mixed, bytes, .. } = scratch;
         let hidden = self.spec.hidden;
         let length = self.spec.convolution_length;
@@ -290,7 +280,9 @@ impl NativeDecoder {
             for tap in (0..length).filter(|tap| position + tap + 1 >= length) {
                 let seen = position + tap + 1 - length;
                 let column = &sequence.pages()[seen / PAGE].columns[at(seen)..][..hidden];
-                for ((mixed, column), filter) in mixed.iter_mut().zip(column).zip(convolution.filter.chunks_exact(length)) {
+                for ((mixed, column), filter) in
+                    mixed.iter_mut().zip(column).zip(convolution.filter.chunks_exact(length))
+                {
                     *mixed += column * filter[tap];
                 }
             }

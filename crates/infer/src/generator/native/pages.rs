@@ -8,9 +8,9 @@ use anchorite_kernels::PAGE;
 #[derive(Clone)]
 pub(crate) struct Page {
     /// Keys and values as 16-bit floats, one layer that attends after the other.
-    pub(super) attention: Vec<u16>,
+    pub(crate) attention: Vec<u16>,
     /// `[PAGE, hidden]` of each layer that convolves, one after the other: what its filter runs over.
-    pub(super) columns: Vec<f32>,
+    pub(crate) columns: Vec<f32>,
 }
 
 impl Page {
@@ -29,6 +29,11 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
+    /// A sequence that was taken apart; `None` if the pages are not those of so many tokens.
+    pub(crate) fn from_parts(tokens: Vec<u32>, pages: Vec<Arc<Page>>) -> Option<Self> {
+        (pages.len() == tokens.len().div_ceil(PAGE)).then_some(Self { tokens, pages })
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.tokens.len()
     }

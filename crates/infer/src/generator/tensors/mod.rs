@@ -18,8 +18,8 @@ use candle_core::quantized::{QMatMul, QTensor};
 use candle_core::{D, DType, Device, Module, Result, Tensor};
 use candle_nn::ops::{rms_norm, softmax_last_dim};
 
-pub(crate) use self::state::State;
 use self::state::LayerState;
+pub(crate) use self::state::State;
 use super::spec::DecoderSpec;
 use crate::error::LoadError;
 

@@ -1,0 +1,90 @@
+//! What was read, kept on disk: for the words that every prompt over a knowledge base begins with.
+//!
+//! A file is a cache. It names the model and how numbers lie in it, ends with the hash of everything before, and what does
+//! not agree is as if it were not there.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::native::{Page, Sequence};
+
+const MAGIC: &[u8; 8] = b"ANCHPFX1";
+const HASH: usize = 32;
+
+/// Writes `sequence` to `path`, whole or not at all. `key` names the model and the layout of its pages.
+pub(super) fn save(path: &Path, key: &str, sequence: &Sequence) -> io::Result<()> {
+    let mut bytes = MAGIC.to_vec();
+    let count = |bytes: &mut Vec<u8>, count: usize| bytes.extend((count as u64).to_le_bytes());
+    count(&mut bytes, key.len());
+    bytes.extend(key.as_bytes());
+    count(&mut bytes, sequence.len());
+    bytes.extend(sequence.tokens().iter().flat_map(|token| token.to_le_bytes()));
+    count(&mut bytes, sequence.pages().len());
+    for page in sequence.pages() {
+        count(&mut bytes, page.attention.len());
+        bytes.extend(page.attention.iter().flat_map(|number| number.to_le_bytes()));
+        count(&mut bytes, page.columns.len());
+        bytes.extend(page.columns.iter().flat_map(|number| number.to_le_bytes()));
+    }
+    let hash = Sha256::digest(&bytes);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let temporary = path.with_extension(format!("{}.part", std::process::id()));
+    let written = std::fs::File::create(&temporary).and_then(|mut file| {
+        file.write_all(&bytes)?;
+        file.write_all(&hash)?;
+        file.sync_all()
+    });
+    let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
+    if renamed.is_err() {
+        // What is left of the attempt is of no use to anybody.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    renamed
+}
+
+/// Reads what `save` wrote; `None` if there is nothing for this model, or it is damaged.
+pub(super) fn load(path: &Path, key: &str) -> Option<Sequence> {
+    let bytes = std::fs::read(path).ok()?;
+    let (bytes, hash) = bytes.split_at_checked(bytes.len().checked_sub(HASH)?)?;
+    if Sha256::digest(bytes).as_slice() != hash {
+        return None;
+    }
+    let mut reader = Reader(bytes.strip_prefix(MAGIC)?);
+    let length = reader.count()?;
+    if reader.take(length)? != key.as_bytes() {
+        return None;
+    }
+    let tokens = reader.numbers(u32::from_le_bytes)?;
+    let pages = (0..reader.count()?)
+        .map(|_| {
+            let attention = reader.numbers(u16::from_le_bytes)?;
+            Some(Arc::new(Page { attention, columns: reader.numbers(f32::from_le_bytes)? }))
+        })
+        .collect::<Option<Vec<_>>>()?;
+    reader.0.is_empty().then(|| Sequence::from_parts(tokens, pages)).flatten()
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn count(&mut self) -> Option<usize> {
+        let bytes = self.take(8)?.try_into().ok()?;
+        usize::try_from(u64::from_le_bytes(bytes)).ok()
+    }
+
+    fn numbers<const N: usize, T>(&mut self, make: impl Fn([u8; N]) -> T) -> Option<Vec<T>> {
+        let count = self.count()?;
+        let bytes = self.take(count.checked_mul(N)?)?;
+        bytes.chunks_exact(N).map(|bytes| bytes.try_into().ok().map(&make)).collect()
+    }
+}
