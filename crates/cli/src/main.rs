@@ -64,7 +64,7 @@ fn one_line(error: &clap::Error) -> String {
 
 fn run(arguments: &Arguments) -> Result<Found> {
     let (options, threads) = settings::resolve(&arguments.global)?;
-    set_threads(threads);
+    anchorite::set_threads(threads);
     let output = Output { json: arguments.global.json, quiet: arguments.global.quiet };
     let engine = Engine::new(options);
     match &arguments.command {
@@ -82,18 +82,6 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Eval(arguments) => commands::eval::run(&engine, arguments, &output),
         Command::Doctor => commands::doctor::run(&engine, &output),
     }
-}
-
-/// Sizes every pool of threads: ours, and those of candle, which reads its own from the environment.
-#[allow(unsafe_code, reason = "candle takes the number of threads from the environment alone")]
-fn set_threads(threads: Option<usize>) {
-    if let Some(threads) = threads {
-        for name in ["RAYON_NUM_THREADS", "CANDLE_NUM_THREADS"] {
-            // SAFETY: the program has not started a thread yet, so nobody can read the environment meanwhile.
-            unsafe { std::env::set_var(name, threads.max(1).to_string()) };
-        }
-    }
-    anchorite::set_threads(threads);
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -83,7 +83,8 @@ fn check(schema: &Value, value: &Value) -> Result<(), String> {
             let known = schema["enum"].as_array().is_none_or(|known| known.contains(value));
             known && schema["maxLength"].as_u64().is_none_or(|most| text.chars().count() as u64 <= most)
         }),
-        "integer" => value.as_i64().is_some_and(|number| {
+        // -0 is an integer too, which is read as a float.
+        "integer" => value.as_i64().or((value.as_f64() == Some(0.0)).then_some(0)).is_some_and(|number| {
             (schema["minimum"].as_i64().expect("least")..=schema["maximum"].as_i64().expect("most")).contains(&number)
         }),
         "number" => value.is_number(),

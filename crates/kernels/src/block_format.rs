@@ -152,28 +152,37 @@ impl Column<&mut [u8]> {
         }
     }
 
+    #[inline(always)]
     fn write_quarter(&mut self, quarter: usize, fours: &[u32; 8]) {
+        let stride = self.width * 4;
+        let bytes = &mut self.panel[quarter..][..self.kind.quarter() * self.width];
+        assert!(self.column < self.width);
         let mut put = |place: usize, value: u32| {
-            let at = quarter + (place * self.width + self.column) * 4;
-            self.panel[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            debug_assert!((place + 1) * stride <= bytes.len());
+            // SAFETY: a quarter has a register for each place below, and the column is one of its lanes.
+            unsafe {
+                bytes.as_mut_ptr().add(place * stride + self.column * 4).cast::<u32>().write_unaligned(value.to_le());
+            };
         };
-        if self.kind.bits() == 8 {
-            let flip = if self.signed { 0 } else { ONES << 7 };
-            fours.iter().enumerate().for_each(|(four, value)| put(four, value ^ flip));
-            return;
-        }
-        for four in 0..4 {
-            put(four, fours[four] & LOW | (fours[four + 4] & LOW) << 4);
-        }
         match self.kind.bits() {
-            5 => put(4, (0..8).fold(0, |all, four| all | (fours[four] >> 4 & ONES) << four)),
-            6 => {
-                for part in 0..2 {
-                    let bits = |four: usize| (fours[part * 4 + four] >> 4 & (ONES * 3)) << (2 * four);
-                    put(4 + part, bits(0) | bits(1) | bits(2) | bits(3));
+            8 => {
+                let flip = if self.signed { 0 } else { ONES << 7 };
+                fours.iter().enumerate().for_each(|(four, value)| put(four, value ^ flip));
+            }
+            bits => {
+                for four in 0..4 {
+                    put(four, fours[four] & LOW | (fours[four + 4] & LOW) << 4);
+                }
+                if bits == 5 {
+                    put(4, (0..8).fold(0, |all, four| all | (fours[four] >> 4 & ONES) << four));
+                }
+                if bits == 6 {
+                    for part in 0..2 {
+                        let bits = |four: usize| (fours[part * 4 + four] >> 4 & (ONES * 3)) << (2 * four);
+                        put(4 + part, bits(0) | bits(1) | bits(2) | bits(3));
+                    }
                 }
             }
-            _ => (),
         }
     }
 }

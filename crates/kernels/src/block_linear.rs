@@ -144,7 +144,7 @@ impl BlockLinear {
                 // SAFETY: lengths are checked above, panels and bias are padded to whole panels by `new`, blocks of
                 // activations are whole; pieces write different rows or different columns.
                 unsafe {
-                    block_product(layer.isa, x, some_rows.clone(), layer, from - before..to - before, finish, out)
+                    block_product(layer.isa, x, some_rows.clone(), layer, from - before..to - before, finish, out);
                 };
                 before += panels;
             }

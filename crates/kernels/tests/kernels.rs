@@ -197,7 +197,8 @@ proptest! {
             let mut out = vec![f32::NAN; length * hidden];
             attention(isa, heads, &projections, length, &mut out, &mut scratch);
             for (y, want) in out.iter().zip(&want) {
-                prop_assert!((f64::from(*y) - want).abs() <= 1e-3, "{isa}: {y}, not {want}");
+                // Scores may be in the hundreds, and their rounding is in the exponent.
+                prop_assert!((f64::from(*y) - want).abs() <= 2e-3 + 2e-4 * want.abs(), "{isa}: {y}, not {want}");
             }
             let mut first = vec![f32::NAN; hidden];
             attention(isa, heads, &projections, 1, &mut first, &mut scratch);

@@ -58,9 +58,9 @@ pub(crate) fn run(engine: &Engine, arguments: &Chat, output: &Output) -> Result<
             return Err(error.into());
         }
         if output.json {
-            output.record(&reply)?
+            output.record(&reply)?;
         } else {
-            output.line("")?
+            output.line("")?;
         }
         replied = true;
         said.push(Message { speaker: Speaker::Assistant, content: reply.text });

@@ -22,7 +22,7 @@ mod words;
 mod writer;
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Cursor, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -92,17 +92,26 @@ impl LocalGenerator {
         check_memory(&model, (bytes as f64 * MEMORY_FACTOR) as u64 + known.cache_bytes(context))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
         let backend = |source| LoadError::Backend { model: model.clone(), source };
-        let content = Content::read(&mut reader).map_err(backend)?;
+        // Read from memory: the library asks for its position at every string, which a file would be asked for each time.
+        let mut begin = Vec::new();
+        (&mut reader).take(header.data_start).read_to_end(&mut begin).map_err(io)?;
+        let content = Content::read(&mut Cursor::new(begin)).map_err(backend)?;
         let spec = DecoderSpec::from_gguf(&content, &known)?;
         let origin = path.display().to_string();
-        let vocabulary = Vocabulary::from_gguf(&content, &origin)?;
+        // Words and weights don't wait for each other.
+        let (vocabulary, body) = std::thread::scope(|scope| {
+            let vocabulary = scope.spawn(|| Vocabulary::from_gguf(&content, &origin));
+            let body = Body::load(spec, &content, &mut reader, device);
+            (vocabulary.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), body)
+        });
+        let vocabulary = vocabulary?;
         let template = match content.metadata.get("tokenizer.chat_template") {
             Some(value) => Some(value.to_string().map_err(backend)?.as_str()),
             None => None,
         };
         let template = ChatTemplate::or_chatml(template, &vocabulary)
             .map_err(|problem| LoadError::Template { model: model.clone(), problem })?;
-        let body = Body::load(spec, &content, &mut reader, device)?;
+        let body = body?;
         if vocabulary.len > body.vocabulary() {
             return Err(LoadError::Tokenizer {
                 origin,

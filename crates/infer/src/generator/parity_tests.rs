@@ -14,7 +14,7 @@ use super::spec::DecoderSpec;
 use super::tensors::TensorDecoder;
 
 /// Both decoders, each on its file.
-fn open(native: Vec<u8>, tensors: Vec<u8>, threads: usize) -> (Body, Body) {
+fn open(native: &[u8], tensors: &[u8], threads: usize) -> (Body, Body) {
     let folder = tempfile::tempdir().expect("a folder");
     let spec = |bytes: &[u8]| {
         let path = folder.path().join("model.gguf");
@@ -24,11 +24,11 @@ fn open(native: Vec<u8>, tensors: Vec<u8>, threads: usize) -> (Body, Body) {
         let content = Content::read(&mut Cursor::new(bytes)).expect("content");
         (DecoderSpec::from_gguf(&content, &known).expect("a spec"), content)
     };
-    let (native_spec, native_content) = spec(&native);
-    let (tensor_spec, tensor_content) = spec(&tensors);
-    let native = NativeDecoder::load(native_spec, &native_content, &mut Cursor::new(&native), threads);
+    let (native_spec, native_content) = spec(native);
+    let (tensor_spec, tensor_content) = spec(tensors);
+    let native = NativeDecoder::load(native_spec, &native_content, &mut Cursor::new(native), threads);
     let cpu = candle_core::Device::Cpu;
-    let tensors = TensorDecoder::load(tensor_spec, &tensor_content, &mut Cursor::new(&tensors), &cpu);
+    let tensors = TensorDecoder::load(tensor_spec, &tensor_content, &mut Cursor::new(tensors), &cpu);
     (Body::Native(Box::new(native.expect("loads"))), Body::Tensors(Box::new(tensors.expect("loads"))))
 }
 
@@ -74,7 +74,7 @@ fn m01_every_quantised_kind_gives_the_logits_of_its_numbers() {
         GgmlDType::Q6K,
     ];
     for kind in kinds {
-        let (native, tensors) = open(model.bytes_as(kind, false), model.bytes_as(kind, true), 2);
+        let (native, tensors) = open(&model.bytes_as(kind, false), &model.bytes_as(kind, true), 2);
         let tokens = tokens(90, native.vocabulary());
         let ours = read(&native, &mut native.new_memory(), &tokens, &[]);
         let exact = read(&tensors, &mut tensors.new_memory(), &tokens, &[]);
@@ -99,7 +99,7 @@ fn m01_tensors_give_the_logits_of_llama_cpp() {
         let path = format!("{}/tests/fixtures/random_{}.json", env!("CARGO_MANIFEST_DIR"), model.name);
         let expected: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(path).expect("a fixture")).expect("JSON");
-        let (native, tensors) = open(model.bytes(), model.bytes(), 1);
+        let (native, tensors) = open(&model.bytes(), &model.bytes(), 1);
         // llama.cpp takes the GELU of Gemma from a table of 16-bit floats; the error grows with the layers.
         let allowed = match model.name {
             "gemma3_deep" => 1.2e-2,
@@ -133,8 +133,8 @@ fn models() -> Vec<(String, Vec<u8>)> {
 #[test]
 fn m47_logits_are_the_same_to_the_bit_however_the_tokens_are_read() {
     for (name, bytes) in models() {
-        let (one, _) = open(bytes.clone(), bytes.clone(), 1);
-        let (three, _) = open(bytes.clone(), bytes, 3);
+        let (one, _) = open(&bytes, &bytes, 1);
+        let (three, _) = open(&bytes, &bytes, 3);
         let tokens = tokens(150, one.vocabulary());
         let whole = read(&one, &mut one.new_memory(), &tokens, &[]);
         for ends in [vec![1, 2, 3, 66, 67, 140], (1..150).collect()] {
@@ -160,7 +160,7 @@ fn m47_logits_are_the_same_to_the_bit_however_the_tokens_are_read() {
 fn a_pass_that_is_stopped_leaves_the_state_as_it_was() {
     let (native, _) = {
         let bytes = random_gguf::model("qwen2").bytes();
-        open(bytes.clone(), bytes, 1)
+        open(&bytes, &bytes, 1)
     };
     let tokens = tokens(100, native.vocabulary());
     let mut memory = native.new_memory();

@@ -38,9 +38,9 @@ pub(super) fn run(engine: &Engine, arguments: &BenchGenerate, output: &Output) -
         );
     };
     if output.json {
-        output.document(&report)?
+        output.document(&report)?;
     } else {
-        show(&report, output)?
+        show(&report, output)?;
     }
     Ok(Found::Yes)
 }

@@ -169,7 +169,7 @@ impl<R: Read + Seek> Tensors<'_, R> {
             };
             let offset = page.0;
             page.0 += heads.page_len(self.isa);
-            Mixer::Attention(Attention {
+            Mixer::Attention(Box::new(Attention {
                 query: self.matrix(&name("attn_q"), Some(spec.heads * spec.head_dim), spec.hidden)?,
                 key: self.matrix(&name("attn_k"), Some(groups * spec.head_dim), spec.hidden)?,
                 value: self.matrix(&name("attn_v"), Some(groups * spec.head_dim), spec.hidden)?,
@@ -178,7 +178,7 @@ impl<R: Read + Seek> Tensors<'_, R> {
                 key_norm: self.optional_norm(&name("attn_k_norm.weight"))?,
                 heads,
                 offset,
-            })
+            }))
         } else {
             let filter_name = name("shortconv.conv.weight");
             let filter = self.floats(&filter_name)?;
@@ -187,12 +187,12 @@ impl<R: Read + Seek> Tensors<'_, R> {
             }
             let offset = page.1;
             page.1 += PAGE * spec.hidden;
-            Mixer::Convolution(ShortConvolution {
+            Mixer::Convolution(Box::new(ShortConvolution {
                 input: self.matrix(&name("shortconv.in_proj"), Some(3 * spec.hidden), spec.hidden)?,
                 output: self.matrix(&name("shortconv.out_proj"), Some(spec.hidden), spec.hidden)?,
                 filter,
                 offset,
-            })
+            }))
         };
         let up = self.matrix(&name("ffn_up"), None, spec.hidden)?;
         let width = up.outputs();

@@ -46,8 +46,8 @@ struct ShortConvolution {
 }
 
 enum Mixer {
-    Attention(Attention),
-    Convolution(ShortConvolution),
+    Attention(Box<Attention>),
+    Convolution(Box<ShortConvolution>),
 }
 
 struct Layer {

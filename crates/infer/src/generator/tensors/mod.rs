@@ -215,15 +215,8 @@ impl TensorDecoder {
         }
         let x = (x + mixed)?;
         let normed = layer.feed_forward_norm.forward(&x)?;
-        let (gate, up) = match fused(&[&layer.gate, &layer.up], &normed)? {
-            Some(mut both) => {
-                let up = both.pop();
-                (both.pop(), up)
-            }
-            None => (None, None),
-        };
-        let gate = gate.map_or_else(|| layer.gate.forward(&normed), Ok)?;
-        let up = up.map_or_else(|| layer.up.forward(&normed), Ok)?;
+        let gate = layer.gate.forward(&normed)?;
+        let up = layer.up.forward(&normed)?;
         let gate = match self.spec.architecture {
             // Gemma gates with the tanh approximation of GELU, all others with SiLU.
             Architecture::Gemma3 => gate.gelu()?,
@@ -271,18 +264,6 @@ impl TensorDecoder {
         let mixed = mixed.reshape((heads, s, dim))?.transpose(0, 1)?.reshape((s, heads * dim))?;
         attention.output.forward(&mixed)
     }
-}
-
-/// Several products of one input in one pass, where the backend can.
-fn fused(projections: &[&Projection], x: &Tensor) -> Result<Option<Vec<Tensor>>> {
-    let weights: Vec<&QTensor> = projections
-        .iter()
-        .filter_map(|projection| match (&projection.weight, &projection.bias) {
-            (QMatMul::QTensor(weight), None) => Some(weight.as_ref()),
-            _ => None,
-        })
-        .collect();
-    if weights.len() < projections.len() { Ok(None) } else { QTensor::gemv_fused_shared_lhs(&weights, x) }
 }
 
 fn normalise(norm: Option<&Norm>, x: &Tensor) -> Result<Tensor> {
