@@ -5,18 +5,24 @@ use std::collections::HashMap;
 
 /// Tokens that must repeat for what followed them to be guessed.
 const LENGTH: usize = 3;
-/// Tokens guessed at most.
-const MOST: usize = 10;
+/// How many tokens are guessed: with the token before them they fill a tile of rows, which costs little more than a part of
+/// one. Right guesses lead to longer ones, wrong ones back.
+const LADDER: [usize; 3] = [1, 3, 7];
 
 /// Where each run of tokens was last followed by others.
-#[derive(Default)]
 pub(super) struct Draft {
     /// The position behind each run of [`LENGTH`] tokens.
     behind: HashMap<[u32; LENGTH], usize>,
     /// Tokens whose runs are noted.
     noted: usize,
-    /// Tokens guessed next time: more after right guesses, fewer after wrong ones.
-    length: usize,
+    /// Place on [`LADDER`].
+    step: usize,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        Self { behind: HashMap::new(), noted: 0, step: 1 }
+    }
 }
 
 impl Draft {
@@ -31,14 +37,15 @@ impl Draft {
             return &[];
         }
         let Some(&from) = self.behind.get(&run(&tokens[tokens.len() - LENGTH..])) else { return &[] };
-        let length = if self.length == 0 { MOST / 2 } else { self.length };
-        &tokens[from..tokens.len().min(from + length)]
+        &tokens[from..tokens.len().min(from + LADDER[self.step])]
     }
 
     /// Says how many of the guessed tokens were right.
     pub(super) fn learn(&mut self, guessed: usize, right: usize) {
-        if guessed > 0 {
-            self.length = if right == guessed { (guessed + 4).min(MOST) } else { (right + 1).max(2) };
+        if guessed > 0 && right == guessed {
+            self.step = (self.step + 1).min(LADDER.len() - 1);
+        } else if right < guessed {
+            self.step = if right == 0 { self.step.saturating_sub(1) } else { 1 };
         }
     }
 }
@@ -56,21 +63,25 @@ mod tests {
         let mut draft = Draft::default();
         assert!(draft.guess(&[1, 2]).is_empty());
         assert!(draft.guess(&[1, 2, 3, 4, 5, 9]).is_empty());
-        assert_eq!(draft.guess(&[1, 2, 3, 4, 5, 9, 1, 2, 3]), [4, 5, 9, 1, 2]);
+        assert_eq!(draft.guess(&[1, 2, 3, 4, 5, 9, 1, 2, 3]), [4, 5, 9]);
         // The later one wins.
-        assert_eq!(draft.guess(&[1, 2, 3, 4, 5, 9, 1, 2, 3, 8, 7, 1, 2, 3]), [8, 7, 1, 2, 3]);
+        assert_eq!(draft.guess(&[1, 2, 3, 4, 5, 9, 1, 2, 3, 8, 7, 1, 2, 3]), [8, 7, 1]);
     }
 
     #[test]
     fn guesses_get_longer_when_right_and_shorter_when_wrong() {
         let tokens: Vec<u32> = (0..40).chain(0..3).collect();
         let mut draft = Draft::default();
-        assert_eq!(draft.guess(&tokens).len(), MOST / 2);
-        draft.learn(5, 5);
-        assert_eq!(draft.guess(&tokens).len(), 9);
-        draft.learn(9, 1);
-        assert_eq!(draft.guess(&tokens), [3, 4]);
-        draft.learn(0, 0);
-        assert_eq!(draft.guess(&tokens).len(), 2);
+        let mut length = |guessed: usize, right: usize| {
+            draft.learn(guessed, right);
+            draft.guess(&tokens).len()
+        };
+        assert_eq!(length(0, 0), 3);
+        assert_eq!(length(3, 3), 7);
+        assert_eq!(length(7, 7), 7);
+        assert_eq!(length(7, 4), 3);
+        assert_eq!(length(3, 0), 1);
+        assert_eq!(length(1, 0), 1);
+        assert_eq!(length(1, 1), 3);
     }
 }
