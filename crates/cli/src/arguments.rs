@@ -345,6 +345,14 @@ pub(crate) enum KbAction {
         #[command(flatten)]
         place: KnowledgeBase,
     },
+    /// Compute every hash again and look at everything; exit code 1 if something is wrong
+    Verify {
+        #[command(flatten)]
+        place: KnowledgeBase,
+        /// Build search indexes that are damaged again
+        #[arg(long)]
+        repair: bool,
+    },
     /// The generations, newest first
     History {
         #[command(flatten)]

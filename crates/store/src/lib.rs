@@ -15,6 +15,7 @@
 //!   (`caches.rs`).
 //! - One writer, any number of readers; a reader sees the generation that it opened (`generations.rs`, `processes.rs`).
 //! - Identifiers are never used again (`documents.rs`).
+//! - What is damaged is found (`verify.rs`).
 
 mod ann;
 mod ann_file;
@@ -33,6 +34,7 @@ mod snapshot;
 mod storage;
 mod texts;
 mod vectors;
+mod verify;
 mod writer;
 
 pub use batch::Batch;
@@ -46,4 +48,5 @@ pub use records::{
 pub use search::Mode;
 pub use snapshot::Snapshot;
 pub use storage::{Disk, Storage};
+pub use verify::{Finding, FindingKind, Verification};
 pub use writer::{KnowledgeBase, Writer};

@@ -21,6 +21,7 @@ pub(crate) fn run(engine: &Engine, action: &KbAction, output: &Output) -> Result
         KbAction::Show { document, place } => show(&KnowledgeBase::at(&place.kb).snapshot()?, document, output),
         KbAction::Delete { documents, place } => delete(&KnowledgeBase::at(&place.kb), documents, output),
         KbAction::Thread { thread, place } => show_thread(engine, thread, &place.kb, output),
+        KbAction::Verify { place, repair } => verify(&KnowledgeBase::at(&place.kb), *repair, output),
         KbAction::History { place, limit } => {
             history(&KnowledgeBase::at(&place.kb).snapshot()?, *limit as usize, output)
         }
@@ -49,6 +50,38 @@ fn stats(snapshot: &Snapshot, output: &Output) -> Result<Found> {
         }
     }
     Ok(Found::Yes)
+}
+
+fn verify(place: &KnowledgeBase, repair: bool, output: &Output) -> Result<Found> {
+    let mut seen = place.snapshot()?.verify();
+    let repairable = seen.findings.iter().any(|finding| finding.kind.can_be_repaired());
+    if repair && repairable {
+        for finding in seen.findings.iter().filter(|finding| finding.kind.can_be_repaired()) {
+            output.remark(format_args!("built again: {}", finding.what));
+        }
+        place.open_writer()?.repair_caches(&mut |_, _| ())?;
+        seen = place.snapshot()?.verify();
+    }
+    if output.json {
+        output.document(&seen)?;
+    } else {
+        for finding in &seen.findings {
+            let remedy = if finding.kind.can_be_repaired() { " (`--repair` builds it again)" } else { "" };
+            output.line(format_args!("{}{remedy}", finding.what))?;
+        }
+        if seen.more > 0 {
+            output.line(format_args!("… and {} more", seen.more))?;
+        }
+        output.line(format_args!(
+            "generation {}: {} documents, {} chunks and {} search indexes looked at, {} findings",
+            seen.generation,
+            seen.documents,
+            seen.chunks,
+            seen.caches,
+            seen.findings.len() as u64 + seen.more
+        ))?;
+    }
+    Ok(if seen.findings.is_empty() { Found::Yes } else { Found::No })
 }
 
 fn list(snapshot: &Snapshot, offset: usize, limit: usize, output: &Output) -> Result<Found> {

@@ -7,3 +7,4 @@ mod model;
 mod places;
 mod processes;
 mod support;
+mod verify;
