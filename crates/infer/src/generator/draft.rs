@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 /// Tokens that must repeat for what followed them to be guessed.
-const LENGTH: usize = 3;
+const LENGTH: usize = 2;
 /// How many tokens are guessed: with the token before them they fill a tile of rows, which costs little more than a part of
 /// one. Right guesses lead to longer ones, wrong ones back.
 const LADDER: [usize; 3] = [1, 3, 7];
