@@ -15,7 +15,7 @@ use crate::error::LoadError;
 
 /// Tokens computed in one pass at most; longer prompts are read in pieces of this size, so that memory stays bounded and a
 /// budget can interrupt between them.
-pub(super) const PASS_TOKENS: usize = 512;
+pub(super) const PASS_TOKENS: usize = 256;
 
 /// Bytes of remembered keys and values that are kept for prompts to come.
 const PREFIX_BYTES: usize = 256 << 20;

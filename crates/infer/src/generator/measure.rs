@@ -8,6 +8,9 @@ use super::LocalGenerator;
 use super::body::PASS_TOKENS;
 use super::sampler::log_softmax;
 
+/// Tokens whose logits are computed together.
+const ROWS: usize = 128;
+
 /// Times of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorTimes {
@@ -67,9 +70,9 @@ impl LocalGenerator {
         let (mut loss, mut count) = (0.0, 0);
         for tokens in tokens.chunks_exact(window.max(2)) {
             let mut memory = self.body.new_memory();
-            for (number, piece) in tokens[..tokens.len() - 1].chunks(PASS_TOKENS / 4).enumerate() {
+            for (number, piece) in tokens[..tokens.len() - 1].chunks(ROWS).enumerate() {
                 let rows = self.pass(piece, &mut memory, piece.len(), budget)?;
-                let following = &tokens[number * (PASS_TOKENS / 4) + 1..];
+                let following = &tokens[number * ROWS + 1..];
                 for (row, &next) in rows.iter().zip(following) {
                     loss -= f64::from(log_softmax(row)[next as usize]);
                     count += 1;
