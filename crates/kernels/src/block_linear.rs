@@ -11,6 +11,10 @@ use crate::team::{Pointer, Team};
 /// Bytes of activations that all panels pass by before the next rows come: they stay in the second cache.
 const ROW_BYTES: usize = 384 << 10;
 
+/// Bytes of weights that are asked for ahead of those multiplied: with few rows the processor waits for memory, and with
+/// some more it would wait and multiply in turns.
+const AHEAD: usize = 2048;
+
 /// `y = x·Wᵀ + b` with quantised weights.
 ///
 /// The integers of a block of 32 inputs are multiplied exactly; its sum is scaled by the weights' and the activations' scale
@@ -290,16 +294,23 @@ unsafe fn tile<L: Lanes, const BITS: usize, const SUPER: bool, const LEAST: bool
             for sub in 0..subs {
                 let block = unit * subs + sub;
                 let fours = unpack::<L, BITS>(at);
+                if R > 1 {
+                    for line in 0..(BITS * 4 * width).div_ceil(64) {
+                        L::prefetch(at.wrapping_add(AHEAD + line * 64));
+                    }
+                }
                 at = at.add(BITS * 4 * width);
                 if BITS == 6 {
                     let first = L::mul(d, L::load_signed(small.add(2 * sub * width).cast()));
                     let second = L::mul(d, L::load_signed(small.add((2 * sub + 1) * width).cast()));
                     let (least_first, least_second) = (L::mul(first, L::splat(-zero)), L::mul(second, L::splat(-zero)));
+                    let mut ones = [L::int_zero(); R];
+                    L::dots::<BITS, R>(&mut ones, &fours, 0, a.add(block * BLOCK), layer.inputs);
+                    let mut twos = [L::int_zero(); R];
+                    L::dots::<BITS, R>(&mut twos, &fours, 4, a.add(block * BLOCK + BLOCK / 2), layer.inputs);
                     for r in 0..R {
-                        let a = a.add(r * layer.inputs + block * BLOCK);
-                        let one = L::to_float(L::dots::<BITS>(L::int_zero(), &fours, 0, a));
-                        let two = L::to_float(L::dots::<BITS>(L::int_zero(), &fours, 4, a.add(16)));
-                        let both = L::mul_add(one, first, L::mul(two, second));
+                        let two = L::mul(L::to_float(twos[r]), second);
+                        let both = L::mul_add(L::to_float(ones[r]), first, two);
                         totals[r] = L::mul_add(both, L::splat(*scales.add(r * blocks + block)), totals[r]);
                         let at = (r * blocks + block) * 2;
                         totals[r] = L::mul_add(L::splat(*halves.add(at)), least_first, totals[r]);
@@ -315,10 +326,11 @@ unsafe fn tile<L: Lanes, const BITS: usize, const SUPER: bool, const LEAST: bool
                         (true, false) => e,
                         (false, _) => L::mul(scale, L::splat(-zero)),
                     };
+                    let mut products = [L::int_zero(); R];
+                    L::dots::<BITS, R>(&mut products, &fours, 0, a.add(block * BLOCK), layer.inputs);
+                    L::dots::<BITS, R>(&mut products, &fours, 4, a.add(block * BLOCK + BLOCK / 2), layer.inputs);
                     for r in 0..R {
-                        let a = a.add(r * layer.inputs + block * BLOCK);
-                        let sum = L::dots::<BITS>(L::int_zero(), &fours, 0, a);
-                        let sum = L::to_float(L::dots::<BITS>(sum, &fours, 4, a.add(16)));
+                        let sum = L::to_float(products[r]);
                         let scaled = L::mul(sum, L::splat(*scales.add(r * blocks + block)));
                         totals[r] = L::mul_add(scaled, scale, totals[r]);
                         if LEAST || zero != 0.0 {

@@ -17,6 +17,39 @@ unsafe fn mask(count: usize) -> __m256i {
     unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
 }
 
+/// The products of sixteen bytes at `a` with four fours, summed in each lane. As many are added in 16 bits as can't overflow
+/// them: 2 × 127 × 15 × 4 and 2 × 127 × 31 × 4 fit, and so does 2 × 127 × 63 × 2.
+#[inline(always)]
+unsafe fn sixteen<const BITS: usize>(fours: &[__m256i; 8], from: usize, a: *const i8) -> __m256i {
+    // SAFETY: AVX2; the caller's pointer is valid for sixteen bytes.
+    unsafe {
+        let ones = _mm256_set1_epi16(1);
+        let twos = |four: usize| {
+            let x = _mm256_set1_epi32(a.add(four * 4).cast::<i32>().read_unaligned());
+            let weights = fours[from + four];
+            if BITS == 8 {
+                // Unsigned by signed: the sign of the weight goes over to the other.
+                _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
+            } else {
+                _mm256_maddubs_epi16(weights, x)
+            }
+        };
+        let wide = |x: __m256i| _mm256_madd_epi16(x, ones);
+        let pair = |first: usize| {
+            if BITS == 8 {
+                _mm256_add_epi32(wide(twos(first)), wide(twos(first + 1)))
+            } else {
+                _mm256_add_epi16(twos(first), twos(first + 1))
+            }
+        };
+        match BITS {
+            8 => _mm256_add_epi32(pair(0), pair(2)),
+            6 => _mm256_add_epi32(wide(pair(0)), wide(pair(2))),
+            _ => wide(_mm256_add_epi16(pair(0), pair(2))),
+        }
+    }
+}
+
 macro_rules! floats {
     () => {
         type Float = __m256;
@@ -161,6 +194,16 @@ macro_rules! floats {
             unsafe { _mm256_loadu_si256(from.cast()) }
         }
         #[inline(always)]
+        fn prefetch(from: *const u8) {
+            // SAFETY: a hint, which faults at no address; every processor of this kind has it.
+            #[cfg(not(miri))]
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(from.cast());
+            }
+            #[cfg(miri)]
+            let _ = from;
+        }
+        #[inline(always)]
         unsafe fn splat_byte(x: u8) -> __m256i {
             // SAFETY: AVX2.
             unsafe { _mm256_set1_epi8(x as i8) }
@@ -196,37 +239,17 @@ unsafe impl Lanes for Avx2 {
     const BYTE_ROWS: usize = 3;
     const SIGNED_BYTES: bool = true;
 
-    /// As many products are added in 16 bits as can't overflow them: 2 × 127 × 15 × 4 and 2 × 127 × 31 × 4 fit, and so does
-    /// 2 × 127 × 63 × 2.
     #[inline(always)]
-    unsafe fn dots<const BITS: usize>(sum: __m256i, fours: &[__m256i; 8], from: usize, a: *const i8) -> __m256i {
-        // SAFETY: AVX2; the caller's pointer is valid for sixteen bytes.
-        unsafe {
-            let ones = _mm256_set1_epi16(1);
-            let twos = |four: usize| {
-                let x = _mm256_set1_epi32(a.add(four * 4).cast::<i32>().read_unaligned());
-                let weights = fours[from + four];
-                if BITS == 8 {
-                    // Unsigned by signed: the sign of the weight goes over to the other.
-                    _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(x, weights))
-                } else {
-                    _mm256_maddubs_epi16(weights, x)
-                }
-            };
-            let wide = |x: __m256i| _mm256_madd_epi16(x, ones);
-            let pair = |first: usize| {
-                if BITS == 8 {
-                    _mm256_add_epi32(wide(twos(first)), wide(twos(first + 1)))
-                } else {
-                    _mm256_add_epi16(twos(first), twos(first + 1))
-                }
-            };
-            let products = match BITS {
-                8 => _mm256_add_epi32(pair(0), pair(2)),
-                6 => _mm256_add_epi32(wide(pair(0)), wide(pair(2))),
-                _ => wide(_mm256_add_epi16(pair(0), pair(2))),
-            };
-            _mm256_add_epi32(sum, products)
+    unsafe fn dots<const BITS: usize, const R: usize>(
+        sums: &mut [__m256i; R],
+        fours: &[__m256i; 8],
+        from: usize,
+        a: *const i8,
+        row: usize,
+    ) {
+        for (r, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: AVX2; the caller's rows are valid for sixteen bytes.
+            *sum = unsafe { _mm256_add_epi32(*sum, sixteen::<BITS>(fours, from, a.add(r * row))) };
         }
     }
 
@@ -281,16 +304,23 @@ unsafe impl Lanes for AvxVnni {
     const SIGNED_BYTES: bool = false;
 
     #[inline(always)]
-    unsafe fn dots<const BITS: usize>(sum: __m256i, fours: &[__m256i; 8], from: usize, a: *const i8) -> __m256i {
-        let mut sum = sum;
+    unsafe fn dots<const BITS: usize, const R: usize>(
+        sums: &mut [__m256i; R],
+        fours: &[__m256i; 8],
+        from: usize,
+        a: *const i8,
+        row: usize,
+    ) {
+        // Row by row within a four: as many sums run beside each other as there are rows.
         for four in 0..4 {
-            // SAFETY: AVX-VNNI; the caller's pointer is valid for sixteen bytes.
-            unsafe {
-                let x = _mm256_set1_epi32(a.add(four * 4).cast::<i32>().read_unaligned());
-                sum = _mm256_dpbusd_avx_epi32(sum, fours[from + four], x);
+            for r in 0..R {
+                // SAFETY: AVX-VNNI; the caller's rows are valid for sixteen bytes.
+                unsafe {
+                    let x = _mm256_set1_epi32(a.add(r * row + four * 4).cast::<i32>().read_unaligned());
+                    sums[r] = _mm256_dpbusd_avx_epi32(sums[r], fours[from + four], x);
+                }
             }
         }
-        sum
     }
 
     #[inline(always)]

@@ -159,6 +159,16 @@ unsafe impl Lanes for Avx512 {
         unsafe { _mm512_loadu_si512(from.cast()) }
     }
     #[inline(always)]
+    fn prefetch(from: *const u8) {
+        // SAFETY: a hint, which faults at no address; every processor of this kind has it.
+        #[cfg(not(miri))]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(from.cast());
+        }
+        #[cfg(miri)]
+        let _ = from;
+    }
+    #[inline(always)]
     unsafe fn splat_byte(x: u8) -> __m512i {
         // SAFETY: AVX-512.
         unsafe { _mm512_set1_epi8(x as i8) }
@@ -184,16 +194,23 @@ unsafe impl Lanes for Avx512 {
         unsafe { _mm512_srl_epi32(x, _mm_cvtsi32_si128(bits as i32)) }
     }
     #[inline(always)]
-    unsafe fn dots<const BITS: usize>(sum: __m512i, fours: &[__m512i; 8], from: usize, a: *const i8) -> __m512i {
-        let mut sum = sum;
+    unsafe fn dots<const BITS: usize, const R: usize>(
+        sums: &mut [__m512i; R],
+        fours: &[__m512i; 8],
+        from: usize,
+        a: *const i8,
+        row: usize,
+    ) {
+        // Row by row within a four: as many sums run beside each other as there are rows.
         for four in 0..4 {
-            // SAFETY: VNNI; the caller's pointer is valid for sixteen bytes.
-            unsafe {
-                let x = _mm512_set1_epi32(a.add(four * 4).cast::<i32>().read_unaligned());
-                sum = _mm512_dpbusd_epi32(sum, fours[from + four], x);
+            for r in 0..R {
+                // SAFETY: VNNI; the caller's rows are valid for sixteen bytes.
+                unsafe {
+                    let x = _mm512_set1_epi32(a.add(r * row + four * 4).cast::<i32>().read_unaligned());
+                    sums[r] = _mm512_dpbusd_epi32(sums[r], fours[from + four], x);
+                }
             }
         }
-        sum
     }
 
     #[inline(always)]

@@ -82,6 +82,8 @@ pub(crate) unsafe trait Lanes: Copy + 'static {
     unsafe fn load_signed(from: *const i8) -> Self::Float;
     /// Reads `4 × WIDTH` bytes, four to a lane.
     unsafe fn load_int(from: *const u8) -> Self::Int;
+    /// Says that the bytes at `from` will be read soon, or says nothing. Any address will do.
+    fn prefetch(from: *const u8);
     /// The same byte everywhere.
     unsafe fn splat_byte(x: u8) -> Self::Int;
     unsafe fn and(a: Self::Int, b: Self::Int) -> Self::Int;
@@ -90,10 +92,16 @@ pub(crate) unsafe trait Lanes: Copy + 'static {
     unsafe fn shift_left(x: Self::Int, bits: usize) -> Self::Int;
     /// Shifts by up to seven bits to lower ones, within bytes or over their borders.
     unsafe fn shift_right(x: Self::Int, bits: usize) -> Self::Int;
-    /// Adds to each lane of `sum` the products of sixteen bytes at `a` with those of its column: of the `fours` from number
-    /// `from` on. Weights of 8 bits are as `SIGNED_BYTES` says, those of fewer `BITS` are below `2^BITS`; bytes at `a` are
-    /// −127 … 127.
-    unsafe fn dots<const BITS: usize>(sum: Self::Int, fours: &[Self::Int; 8], from: usize, a: *const i8) -> Self::Int;
+    /// Adds to each lane of `sums` the products of sixteen bytes of a row, at `a`, `a + row`, …, with those of its column: of
+    /// the `fours` from number `from` on. Weights of 8 bits are as `SIGNED_BYTES` says, those of fewer `BITS` are below
+    /// `2^BITS`; bytes at `a` are −127 … 127.
+    unsafe fn dots<const BITS: usize, const R: usize>(
+        sums: &mut [Self::Int; R],
+        fours: &[Self::Int; 8],
+        from: usize,
+        a: *const i8,
+        row: usize,
+    );
     /// Adds the products of one tile to `sums`: `R` rows of bytes at `a`, `a + row`, … with one panel of weights.
     ///
     /// A panel holds, for each four inputs, `BYTE_VECTORS × WIDTH` columns of four signed bytes. `fours` counts the fours

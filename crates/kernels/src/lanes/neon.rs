@@ -167,6 +167,11 @@ unsafe impl Lanes for Neon {
         unsafe { vreinterpretq_s32_u8(vld1q_u8(from)) }
     }
     #[inline(always)]
+    fn prefetch(from: *const u8) {
+        // SAFETY: a hint, which faults at no address.
+        unsafe { asm!("prfm pldl1keep, [{from}]", from = in(reg) from, options(readonly, nostack, preserves_flags)) };
+    }
+    #[inline(always)]
     unsafe fn splat_byte(x: u8) -> int32x4_t {
         // SAFETY: NEON.
         unsafe { vreinterpretq_s32_u8(vdupq_n_u8(x)) }
@@ -192,17 +197,23 @@ unsafe impl Lanes for Neon {
         unsafe { vreinterpretq_s32_u8(vshlq_u8(vreinterpretq_u8_s32(x), vdupq_n_s8(-(bits as i8)))) }
     }
     #[inline(always)]
-    unsafe fn dots<const BITS: usize>(sum: int32x4_t, fours: &[int32x4_t; 8], from: usize, a: *const i8) -> int32x4_t {
-        let mut sum = sum;
+    unsafe fn dots<const BITS: usize, const R: usize>(
+        sums: &mut [int32x4_t; R],
+        fours: &[int32x4_t; 8],
+        from: usize,
+        a: *const i8,
+        row: usize,
+    ) {
         for four in 0..4 {
-            // SAFETY: NEON; the caller's pointer is valid for sixteen bytes. Weights of fewer than 8 bits are below 128, so
-            // that signed products read them rightly.
-            unsafe {
-                let x = vdupq_n_s32(a.add(four * 4).cast::<i32>().read_unaligned());
-                sum = dot(sum, vreinterpretq_s8_s32(fours[from + four]), vreinterpretq_s8_s32(x));
+            for r in 0..R {
+                // SAFETY: NEON; the caller's rows are valid for sixteen bytes. Weights of fewer than 8 bits are below 128, so
+                // that signed products read them rightly.
+                unsafe {
+                    let x = vdupq_n_s32(a.add(r * row + four * 4).cast::<i32>().read_unaligned());
+                    sums[r] = dot(sums[r], vreinterpretq_s8_s32(fours[from + four]), vreinterpretq_s8_s32(x));
+                }
             }
         }
-        sum
     }
 
     #[inline(always)]

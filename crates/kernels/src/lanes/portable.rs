@@ -143,6 +143,8 @@ unsafe impl Lanes for Portable {
         unsafe { from.cast::<[[u8; 4]; 8]>().read_unaligned() }.map(i32::from_le_bytes)
     }
     #[inline(always)]
+    fn prefetch(_: *const u8) {}
+    #[inline(always)]
     unsafe fn splat_byte(x: u8) -> Ints {
         [i32::from_le_bytes([x; 4]); 8]
     }
@@ -163,19 +165,25 @@ unsafe impl Lanes for Portable {
         each!(lane => (x[lane] as u32 >> bits) as i32)
     }
     #[inline(always)]
-    unsafe fn dots<const BITS: usize>(sum: Ints, fours: &[Ints; 8], from: usize, a: *const i8) -> Ints {
-        let mut sum = sum;
-        for four in 0..4 {
-            // SAFETY: the caller's pointer is valid for sixteen bytes.
-            let x = unsafe { a.add(four * 4).cast::<[i8; 4]>().read_unaligned() };
-            for (sum, weights) in sum.iter_mut().zip(&fours[from + four]) {
-                // Weights of fewer than 8 bits are below 128, so that they are the same as signed bytes.
-                for (x, weight) in x.iter().zip(weights.to_le_bytes()) {
-                    *sum += i32::from(*x) * i32::from(weight as i8);
+    unsafe fn dots<const BITS: usize, const R: usize>(
+        sums: &mut [Ints; R],
+        fours: &[Ints; 8],
+        from: usize,
+        a: *const i8,
+        row: usize,
+    ) {
+        for (r, sums) in sums.iter_mut().enumerate() {
+            for four in 0..4 {
+                // SAFETY: the caller's rows are valid for sixteen bytes.
+                let x = unsafe { a.add(r * row + four * 4).cast::<[i8; 4]>().read_unaligned() };
+                for (sum, weights) in sums.iter_mut().zip(&fours[from + four]) {
+                    // Weights of fewer than 8 bits are below 128, so that they are the same as signed bytes.
+                    for (x, weight) in x.iter().zip(weights.to_le_bytes()) {
+                        *sum += i32::from(*x) * i32::from(weight as i8);
+                    }
                 }
             }
         }
-        sum
     }
 
     #[inline(always)]
