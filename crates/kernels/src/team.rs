@@ -162,6 +162,8 @@ impl Shared {
         let work = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Work>(work) };
         // SAFETY: the work before is closed and left by all, and the caller alone hands out.
         unsafe { *self.work.get() = Some(work) };
+        // Left over where the caller's own part panicked as well.
+        self.panicked.store(false, Ordering::Relaxed);
         self.next.store(0, Ordering::Relaxed);
         self.count.store(count, Ordering::Relaxed);
         let generation = (self.state.load(Ordering::Relaxed) & !(OPEN | INSIDE)).wrapping_add(GENERATION);
