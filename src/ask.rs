@@ -16,9 +16,6 @@ const RERANKED: usize = 20;
 /// Folder of a knowledge base that keeps the checkpoints of its threads.
 const THREADS: &str = "threads";
 
-/// File of a knowledge base that keeps what the generator read of the instructions: a cache.
-const INSTRUCTIONS_READ: &str = "prompts/instructions.bin";
-
 /// How to ask.
 #[derive(Clone, Debug, Default)]
 pub struct AskOptions {
@@ -89,8 +86,9 @@ impl Engine {
         let retriever = self.retriever(kb, Mode::Hybrid, true, RERANKED)?;
         let reranker = self.models.reranker()?;
         let generator = if options.no_generator { None } else { self.models.generator()? };
-        if let Some(generator) = &generator {
-            generator.remember_instructions(&kb.join(INSTRUCTIONS_READ), INSTRUCTIONS, &Budget::unlimited())?;
+        if let (Some(generator), Some(cache)) = (&generator, anchorite_models::cache_folder()) {
+            let file = cache.join("instructions").join(format!("{}.bin", generator.fingerprint().sha256));
+            generator.remember_instructions(&file, INSTRUCTIONS, &Budget::unlimited())?;
         }
         // The clock starts once the models are there: opening them is not part of thinking.
         let budget = Budget::new(options.budget.clone());

@@ -150,7 +150,8 @@ pub struct GenerateOptions {
     pub draft: bool,
     /// Texts at which writing ends; they are not part of the result.
     pub stop: Vec<String>,
-    /// What the text must be. Then it is whole within `max_tokens`, or there is an error.
+    /// What the text must be. Then it is whole within `max_tokens`, or there is an error; only a stop text or the reader can
+    /// end it before.
     pub constraint: Option<Constraint>,
 }
 

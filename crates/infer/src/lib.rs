@@ -1,4 +1,4 @@
-//! Inference on candle, in this process: bi-encoder, cross-encoder and generator.
+//! Inference in this process: bi-encoder, cross-encoder and generator, on the processor or on candle's tensors.
 //!
 //! Architecture invariant: this crate knows models and texts, and nothing of retrieval or questions. Every file is checked
 //! by `anchorite-models` before a library reads it, and files are read rather than mapped, so that a file that changes

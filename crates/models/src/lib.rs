@@ -27,7 +27,7 @@ pub use error::{ImportError, ModelError};
 pub use folder::{ModelFolder, ModelKind, ModelRole, Origin};
 pub use generator::{GeneratorArchitecture, GeneratorSpec};
 pub use gguf::{GgmlType, GgufHeader, GgufTensor, GgufValue};
-pub use locate::{ModelLibrary, Root, Wanted, models_data_folder};
+pub use locate::{ModelLibrary, Root, Wanted, cache_folder, models_data_folder};
 pub use manifest::{ImportSource, KnownFile, KnownModel, Manifest, PackageFile, Profile, Source, Upstream};
 pub use memory::{available_memory, check_memory};
 pub use onnx::{ImportKind, Imported, import_onnx};

@@ -47,6 +47,12 @@ pub fn models_data_folder() -> Option<PathBuf> {
     directories::ProjectDirs::from("", "", "anchorite").map(|folders| folders.data_dir().join("models"))
 }
 
+/// The user's cache folder of this program: what lies there can be thrown away.
+#[must_use]
+pub fn cache_folder() -> Option<PathBuf> {
+    directories::ProjectDirs::from("", "", "anchorite").map(|folders| folders.cache_dir().to_owned())
+}
+
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }

@@ -258,8 +258,8 @@ fn stamp_paths(folder: &ModelFolder) -> Vec<PathBuf> {
         folder.gguf_file().map_or(String::new(), |file| file.display().to_string())
     );
     let key = hexadecimal(&Sha256::digest(identity.as_bytes()));
-    if let Some(folders) = directories::ProjectDirs::from("", "", "anchorite") {
-        paths.push(folders.cache_dir().join("stamps").join(format!("{key}.json")));
+    if let Some(folder) = crate::locate::cache_folder() {
+        paths.push(folder.join("stamps").join(format!("{key}.json")));
     }
     paths
 }

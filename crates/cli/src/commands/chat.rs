@@ -7,17 +7,14 @@ use anchorite::Engine;
 use anchorite::core::{Budget, GenerateOptions, Generator, Message, Prompt, Speaker};
 use anyhow::{Result, bail};
 
+use super::NO_GENERATOR;
 use crate::Found;
 use crate::arguments::Chat;
 use crate::output::Output;
 
 /// Reads what the user says line by line and replies, until the input ends or `/quit`.
 pub(crate) fn run(engine: &Engine, arguments: &Chat, output: &Output) -> Result<Found> {
-    let Some(generator) = engine.models().generator()? else {
-        bail!(
-            "there is no generator, or it does not fit into memory; run `cargo xtask setup`, choose `--profile tiny`, or point `--models DIR` to a folder that has one"
-        );
-    };
+    let Some(generator) = engine.models().generator()? else { bail!(NO_GENERATOR) };
     output.remark("Say something; /new begins anew, /quit or the end of the input ends.");
     let options = GenerateOptions {
         temperature: arguments.temperature,

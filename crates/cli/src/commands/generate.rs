@@ -9,6 +9,7 @@ use anchorite::core::{Budget, Constraint, GenerateOptions, Generation, Generator
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
+use super::NO_GENERATOR;
 use crate::Found;
 use crate::arguments::Generate;
 use crate::output::Output;
@@ -25,11 +26,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Generate, output: &Output) -> Res
     if arguments.prompt.trim().is_empty() {
         bail!("the prompt is empty; write what the generator is to reply to");
     }
-    let Some(generator) = engine.models().generator()? else {
-        bail!(
-            "there is no generator, or it does not fit into memory; run `cargo xtask setup`, choose `--profile tiny`, or point `--models DIR` to a folder that has one"
-        );
-    };
+    let Some(generator) = engine.models().generator()? else { bail!(NO_GENERATOR) };
     let prompt = Prompt::new().system(&arguments.system).user(&arguments.prompt);
     let options = GenerateOptions {
         max_tokens: arguments.max_tokens,

@@ -12,3 +12,6 @@ pub(crate) mod ingest;
 pub(crate) mod kb;
 pub(crate) mod models;
 pub(crate) mod search;
+
+/// Where a command needs a generator and there is none.
+const NO_GENERATOR: &str = "there is no generator, or it does not fit into memory; run `cargo xtask setup`, choose `--profile tiny`, or point `--models DIR` to a folder that has one";

@@ -68,17 +68,12 @@ impl Body {
         }
     }
 
-    /// What pages kept on disk must agree with; `None` where there are none.
-    pub(super) fn page_layout(&self) -> Option<String> {
+    /// The decoder whose state is made of pages.
+    pub(super) fn native(&self) -> Option<&NativeDecoder> {
         match self {
-            Self::Native(decoder) => Some(decoder.page_layout()),
+            Self::Native(decoder) => Some(decoder),
             Self::Tensors(_) => None,
         }
-    }
-
-    /// Drafts pay where several tokens are read nearly as fast as one, to the same bits.
-    pub(super) fn drafts(&self) -> bool {
-        matches!(self, Self::Native(_))
     }
 
     /// Reads at most [`PASS_TOKENS`] `tokens` after what the state holds, and returns the logits after the last `wanted` of

@@ -31,7 +31,7 @@ use anchorite_core::{
     Budget, DraftCounts, GenerateOptions, Generation, Generator, InferenceError, Limits, ModelFingerprint, Prompt,
     TokenCounter,
 };
-use anchorite_models::{GeneratorSpec, GgufHeader, check_memory};
+use anchorite_models::{GeneratorSpec, GgmlType, GgufHeader, GgufTensor, check_memory};
 use candle_core::quantized::gguf_file::Content;
 
 pub use self::measure::{GeneratorTimes, Perplexity};
@@ -51,9 +51,18 @@ use crate::error::LoadError;
 /// Longest context kept in memory; models that allow more are used up to here.
 const MAX_CONTEXT: usize = 32_768;
 
-/// Memory that weights take, in sizes of their file, once they are laid out for the processor's vector instructions; with
-/// the largest tensor as it was read.
-const MEMORY_FACTOR: f64 = 1.2;
+/// Bytes that weights take once they are laid out for the processor, and the largest tensor as it was read.
+fn memory_of(header: &GgufHeader) -> u64 {
+    let laid_out = |tensor: &GgufTensor| match tensor.ggml_type {
+        GgmlType::F32 => tensor.bytes,
+        // Multiplied in single precision.
+        GgmlType::F16 | GgmlType::BF16 => 2 * tensor.bytes,
+        GgmlType::Q2_K | GgmlType::Q3_K => tensor.bytes / tensor.ggml_type.block_bytes() * 8 * 34,
+        _ => tensor.bytes + tensor.bytes / 32,
+    };
+    let largest = header.tensors.iter().map(|tensor| tensor.bytes).max().unwrap_or(0);
+    header.tensors.iter().map(laid_out).sum::<u64>() + largest
+}
 
 /// Tokens whose keys and values must fit for a generator to be worth opening.
 const TYPICAL_CONTEXT: usize = 4096;
@@ -87,9 +96,8 @@ impl LocalGenerator {
         let known = GeneratorSpec::read(path, &header)?;
         let io = |source| LoadError::Io { path: path.to_owned(), source };
         let file = File::open(path).map_err(io)?;
-        let bytes = file.metadata().map_err(io)?.len();
         let context = known.context_length.min(TYPICAL_CONTEXT);
-        check_memory(&model, (bytes as f64 * MEMORY_FACTOR) as u64 + known.cache_bytes(context))?;
+        check_memory(&model, memory_of(&header) + known.cache_bytes(context))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
         let backend = |source| LoadError::Backend { model: model.clone(), source };
         // Read from memory: the library asks for its position at every string, which a file would be asked for each time.
@@ -222,16 +230,16 @@ impl LocalGenerator {
         instructions: &str,
         budget: &Budget,
     ) -> Result<(usize, bool), InferenceError> {
-        let Some(layout) = self.body.page_layout() else { return Ok((0, false)) };
+        let Some(decoder) = self.body.native() else { return Ok((0, false)) };
         let beginning = |word: &str| self.encode(&Prompt::new().system(instructions).user(word));
         let (one, other) = (beginning("a")?, beginning("1")?);
         let tokens = &one[..common(&one, &other)];
         if tokens.is_empty() {
             return Ok((0, false));
         }
-        let key = format!("{} {layout}", self.fingerprint.sha256);
+        let key = format!("{} {}", self.fingerprint.sha256, decoder.instructions());
         let mut memory = self.lock();
-        let kept = prefix_file::load(path, &key).filter(|sequence| sequence.tokens() == tokens);
+        let kept = prefix_file::load(path, &key, decoder.page()).filter(|sequence| sequence.tokens() == tokens);
         if let Some(sequence) = kept {
             memory.keep_read(&sequence);
             return Ok((tokens.len(), true));
@@ -344,7 +352,8 @@ impl Generator for LocalGenerator {
             memory.truncate(tokens.len() - 1);
             budget.check()?;
             guess.clear();
-            if options.draft && self.body.drafts() {
+            // Where several tokens are read nearly as fast as one, and to the same bits.
+            if options.draft && self.body.native().is_some() {
                 let room = most - (tokens.len() - prompt_tokens) - 1;
                 guess.extend(draft.guess(&tokens).iter().take(room));
             }

@@ -172,3 +172,19 @@ fn a_pass_that_is_stopped_leaves_the_state_as_it_was() {
     assert_eq!(memory.len(), 40);
     assert!(read(&native, &mut memory, &tokens[40..], &[]) == whole[40..]);
 }
+
+#[test]
+fn f23_memory_is_asked_for_as_weights_will_lie_in_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.gguf");
+    let needed = |kind| {
+        std::fs::write(&path, random_gguf::wide().bytes_as(kind, false)).expect("writes");
+        let header = GgufHeader::read(&path, &Limits::default()).expect("a header");
+        super::memory_of(&header) as f64
+    };
+    let (single, half) = (needed(GgmlDType::F32), needed(GgmlDType::F16));
+    // The largest tensor is in memory once more while it is laid out, and is half as large there.
+    assert!(half <= single && half > 0.8 * single, "{half} and {single}");
+    assert!(needed(GgmlDType::Q2K) > 0.95 * needed(GgmlDType::Q8_0), "two bits become eight");
+    assert!(needed(GgmlDType::Q4K) < 0.65 * needed(GgmlDType::Q8_0));
+}

@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
 
     /// The whole text, its tokens, and why it ended.
     pub(super) fn finish(mut self) -> Result<(String, Vec<u32>, FinishReason), InferenceError> {
-        if let (Some(guide), FinishReason::Length) = (&mut self.guide, self.finish) {
+        if let (Some(guide), FinishReason::Length | FinishReason::EndOfTurn) = (&mut self.guide, self.finish) {
             guide.complete().map_err(|problem| InferenceError::Constraint { problem })?;
             self.finish = FinishReason::EndOfTurn;
         }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::{read, words};
 use crate::Found;
 use crate::arguments::BenchGenerate;
+use crate::commands::NO_GENERATOR;
 use crate::output::Output;
 
 #[derive(Deserialize)]
@@ -32,11 +33,7 @@ pub(super) fn run(engine: &Engine, arguments: &BenchGenerate, output: &Output) -
         perplexity: arguments.perplexity,
     };
     let report = engine.bench_generate(&workload, BenchOptions { repeats: arguments.repeats })?;
-    let Some(report) = report else {
-        bail!(
-            "there is no generator, or it does not fit into memory; run `cargo xtask setup`, choose `--profile tiny`, or point `--models DIR` to a folder that has one"
-        );
-    };
+    let Some(report) = report else { bail!(NO_GENERATOR) };
     if output.json {
         output.document(&report)?;
     } else {

@@ -34,9 +34,8 @@ pub(crate) fn run(engine: &Engine, arguments: &Eval, output: &Output) -> Result<
 fn cache(data: &Data) -> Result<PathBuf> {
     let folder = match &data.cache {
         Some(folder) => folder.clone(),
-        None => directories::ProjectDirs::from("", "", "anchorite")
+        None => anchorite::model_files::cache_folder()
             .ok_or_else(|| anyhow!("there is no home folder to keep a cache in; name a folder with --cache"))?
-            .cache_dir()
             .join("eval"),
     };
     std::fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;

@@ -102,10 +102,14 @@ impl NativeDecoder {
         self.embeddings.outputs()
     }
 
-    /// What a page that was kept on disk must agree with, besides the model: how numbers lie in it, and how they were
-    /// computed.
-    pub(crate) fn page_layout(&self) -> String {
-        format!("{}-{}-{}", self.isa.name(), self.page.0, self.page.1)
+    /// Numbers of a page: of keys and values, and of columns.
+    pub(crate) fn page(&self) -> (usize, usize) {
+        self.page
+    }
+
+    /// The instruction set, which decides how numbers lie in a page and how they were computed.
+    pub(crate) fn instructions(&self) -> &'static str {
+        self.isa.name()
     }
 
     /// Reads `tokens` after what `sequence` holds, and returns the logits after the last `wanted` of them: `wanted` rows.
