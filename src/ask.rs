@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorite_core::{Answer, Budget, BudgetLimits, Generator, Passage, Reranker, RetrieveError, Retriever};
+use anchorite_core::{Answer, Budget, BudgetLimits, Embedder, Generator, Passage, Reranker, RetrieveError, Retriever};
 use anchorite_graph::{Checkpoint, Checkpointer, Event, FolderCheckpointer, RunOptions, ThreadId};
-use anchorite_rag::{INSTRUCTIONS, Parts, RagState, Settings, Strategy, build, conclude};
-use anchorite_store::Mode;
+use anchorite_rag::{INSTRUCTIONS, Parts, Piece, RagState, Settings, Strategy, build, conclude};
 
-use crate::{Engine, Error};
+use crate::models::opinion_of;
+use crate::{Engine, Error, SearchOptions};
 
 /// Passages that the cross-encoder reads for each query of the loop: few are kept, and there are several queries.
 const RERANKED: usize = 20;
@@ -29,6 +29,8 @@ pub struct AskOptions {
     pub resume: bool,
     /// Answers in sentences of the documents even where a generator is there.
     pub no_generator: bool,
+    /// What is left out, beside what the settings leave out.
+    pub without: Vec<Piece>,
 }
 
 /// What is told while a question is answered.
@@ -83,20 +85,27 @@ impl Engine {
             self.check_question("question", question)?;
         }
         let thread = options.thread.as_deref().map(ThreadId::new).transpose()?;
-        let retriever = self.retriever(kb, Mode::Hybrid, true, RERANKED)?;
+        let has = |piece| self.settings.has(piece) && !options.without.contains(&piece);
+        let search = SearchOptions { rerank: has(Piece::Rerank), links: has(Piece::Links), ..SearchOptions::default() };
+        let retriever = self.retriever(kb, &search, RERANKED)?;
+        let mut settings = self.settings.clone();
+        settings.without.extend(&options.without);
+        let embedder = Some(self.models.embedder()?);
         let reranker = self.models.reranker()?;
         let generator = if options.no_generator { None } else { self.models.generator()? };
         if let (Some(generator), Some(cache)) = (&generator, anchorite_models::cache_folder()) {
             let file = cache.join("instructions").join(format!("{}.bin", generator.fingerprint().sha256));
             generator.remember_instructions(&file, INSTRUCTIONS, &Budget::unlimited())?;
         }
+        settings.opinion = settings.opinion.or(generator.as_deref().and_then(opinion_of));
         // The clock starts once the models are there: opening them is not part of thinking.
         let budget = Budget::new(options.budget.clone());
         let parts = Parts {
             retriever: &retriever,
+            embedder: embedder.as_deref().map(|model| model as &dyn Embedder),
             reranker: reranker.as_ref().map(Arc::as_ref).map(|model| model as &dyn Reranker),
             generator: generator.as_ref().map(Arc::as_ref).map(|model| model as &dyn Generator),
-            settings: &self.settings,
+            settings: &settings,
         };
         let graph = build(options.strategy, &parts)?;
         let checkpointer = thread.as_ref().map(|_| FolderCheckpointer::new(kb.join(THREADS)));
@@ -149,7 +158,7 @@ impl Retriever for Nothing {
 /// Never for the graphs that ship.
 pub fn strategy_graph(strategy: Strategy) -> Result<(String, String), Error> {
     let settings = Settings::default();
-    let parts = Parts { retriever: &Nothing, reranker: None, generator: None, settings: &settings };
+    let parts = Parts { retriever: &Nothing, embedder: None, reranker: None, generator: None, settings: &settings };
     let graph = build(strategy, &parts)?;
     Ok((graph.mermaid(), graph.dot()))
 }

@@ -1,17 +1,23 @@
 //! Grading a claim against a text, with the judges that the loop uses.
 
 use anchorite_core::{Budget, Embedder, Generator, LimitExceeded, Passage, Reranker, RetrieveError, Retriever, Scores};
-use anchorite_rag::{Parts, readable, support};
+use anchorite_rag::{Parts, Settings, Signals, readable, support};
 use anchorite_text::Chunker;
 
 use crate::ingest::chunker_for;
+use crate::models::opinion_of;
 use crate::{Engine, Error};
+
+/// Tokens of evidence that the generator reads for a claim: what it has not read before takes its time.
+const JUDGED: usize = 220;
 
 /// What the loop's judges say of a claim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClaimSupport {
     /// Probability that the text supports it: that of its least supported sentence.
     pub probability: f32,
+    /// What that sentence's probability rests on; `None` if there is no sentence.
+    pub signals: Option<Signals>,
     /// Tokens that the generator read for it.
     pub tokens_read: u64,
 }
@@ -39,19 +45,22 @@ impl Engine {
         let reranker = self.models().reranker()?;
         let passages = passages(&chunker_for(&*embedder, &self.limits)?, evidence, &*embedder)?;
         let passages: Vec<&Passage> = passages.iter().collect();
+        let opinion = self.settings.opinion.or(generator.as_deref().and_then(opinion_of));
+        let settings = Settings { judge_tokens: Some(JUDGED), opinion, ..self.settings.clone() };
         let parts = Parts {
             retriever: &NoRetrieval,
+            embedder: Some(&*embedder),
             reranker: reranker.as_deref().map(|model| model as &dyn Reranker),
             generator: generator.as_deref().map(|model| model as &dyn Generator),
-            settings: &self.settings,
+            settings: &settings,
         };
         let budget = Budget::unlimited();
         let (passages, notes) = readable(&parts, question, &passages);
         let grounding = support(&parts, question, claim, &passages, &notes, &budget)?;
-        let least = grounding.claims.iter().map(|claim| claim.confidence).fold(1.0, f32::min);
+        let least = grounding.signals.iter().copied().min_by(|a, b| a.probability().total_cmp(&b.probability()));
         // A text without a sentence states nothing, and nothing is supported.
-        let probability = if grounding.claims.is_empty() { 0.0 } else { least };
-        Ok(ClaimSupport { probability, tokens_read: budget.spent().tokens_read })
+        let probability = least.map_or(0.0, Signals::probability);
+        Ok(ClaimSupport { probability, signals: least, tokens_read: budget.spent().tokens_read })
     }
 }
 

@@ -23,6 +23,7 @@ mod error;
 mod grounding;
 mod ingest;
 mod models;
+mod ranking;
 mod search;
 
 pub use anchorite_core as core;
@@ -31,7 +32,7 @@ pub use anchorite_graph as graph;
 pub use anchorite_infer::{DeviceChoice, Precision, default_threads, set_threads, threads};
 pub use anchorite_models as model_files;
 pub use anchorite_models::{ModelRole, Profile};
-pub use anchorite_rag::{RagState, Settings, Strategy};
+pub use anchorite_rag::{Expanded, Expansion, Piece, RagState, Settings, Signals, Strategy, Variant};
 pub use anchorite_store as store;
 pub use anchorite_store::Mode;
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anchorite_core::ModelFingerprint;
+use anchorite_core::{Generator, ModelFingerprint};
 use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, LoadError, LocalGenerator, Precision};
-use anchorite_models::{ModelError, ModelFolder, ModelLibrary, ModelRole, Profile, Wanted, fingerprint};
+use anchorite_models::{Manifest, ModelError, ModelFolder, ModelLibrary, ModelRole, Profile, Wanted, fingerprint};
 use serde::Serialize;
 
 use crate::Error;
@@ -34,6 +34,13 @@ pub struct ModelInUse {
     pub sha256: String,
     /// Where it computes.
     pub device: String,
+}
+
+/// What is known of a generator's judgement.
+pub(crate) fn opinion_of(generator: &LocalGenerator) -> Option<anchorite_rag::OpinionScale> {
+    let name = &Generator::fingerprint(generator).name;
+    let known = Manifest::built_in().model(name)?.opinion?;
+    Some(anchorite_rag::OpinionScale { slope: known.slope, offset: known.offset })
 }
 
 struct Slot<M>(Mutex<Option<Arc<M>>>);

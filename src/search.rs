@@ -1,35 +1,44 @@
-//! Search: BM25 and dense, fused by score, the best of them read again by the cross-encoder.
+//! Search: BM25 and dense, fused by score, the best of them read again by the cross-encoder; more than was asked, if wished.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorite_core::{Embedder, Embedding, LimitExceeded, Passage, Reranker, RetrieveError, Retriever, Role};
+use anchorite_core::{Budget, Embedder, Embedding, Generator, LimitExceeded, Passage, RetrieveError, Retriever, Role};
 use anchorite_infer::{BiEncoder, CrossEncoder};
+use anchorite_rag::{Expanded, Expansion, Parts, Variant, expand, merge};
 use anchorite_store::{KnowledgeBase, Mode, Snapshot};
 use serde::Serialize;
 
+use crate::ranking::{follow_links, rank};
 use crate::{Engine, Error};
 
 /// Passages that each index gives to fusion.
 const CANDIDATES: usize = 100;
 
+/// What hypothetical passages weigh in the vector that is searched with; the query has the rest.
+const HYPOTHETICAL_SHARE: f32 = 0.3;
+
 /// Passages that the cross-encoder reads for a search.
 pub const RERANKED: usize = 50;
 
 /// How to search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
     /// Passages to return.
     pub k: usize,
     /// Which indexes to ask.
     pub mode: Mode,
-    /// Whether the cross-encoder orders the best of them.
+    /// Whether the cross-encoder reads the best of them.
     pub rerank: bool,
+    /// Whether what the best of them name by title is looked at too; only with the cross-encoder.
+    pub links: bool,
+    /// Ways to ask more than was asked; those that need a generator open it.
+    pub expand: Vec<Expansion>,
 }
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { k: 10, mode: Mode::Hybrid, rerank: true }
+        Self { k: 10, mode: Mode::Hybrid, rerank: true, links: true, expand: Vec::new() }
     }
 }
 
@@ -40,8 +49,14 @@ pub struct SearchResults {
     pub query: String,
     /// Generation of the knowledge base that was searched.
     pub generation: i64,
+    /// Further queries that were asked, and what made them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Variant>,
     /// The passages, best first.
     pub results: Vec<Passage>,
+    /// Beside each passage the query that found it, where there were several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub found_by: Vec<String>,
 }
 
 /// One state of a knowledge base with the models to search it.
@@ -51,6 +66,7 @@ pub struct KnowledgeRetriever {
     reranker: Option<Arc<CrossEncoder>>,
     mode: Mode,
     depth: usize,
+    links: bool,
 }
 
 impl KnowledgeRetriever {
@@ -60,56 +76,53 @@ impl KnowledgeRetriever {
         &self.snapshot
     }
 
-    fn embed(&self, query: &str) -> Result<Option<Embedding>, RetrieveError> {
-        match &self.embedder {
-            Some(embedder) => Ok(embedder.embed(Role::Query, &[query])?.pop()),
-            None => Ok(None),
+    /// The vector to search with: the query's, moved towards the mean of `hypothetical`.
+    fn embed(&self, query: &str, hypothetical: &[String]) -> Result<Option<Embedding>, RetrieveError> {
+        let Some(embedder) = &self.embedder else { return Ok(None) };
+        let Some(vector) = embedder.embed(Role::Query, &[query])?.pop() else { return Ok(None) };
+        let texts: Vec<&str> = hypothetical.iter().map(String::as_str).collect();
+        if texts.is_empty() {
+            return Ok(Some(vector));
         }
+        let passages = embedder.embed(Role::Document, &texts)?;
+        // Vectors that cancel each other out say nothing: the query alone does.
+        Ok(Some(vector.blended(&passages, HYPOTHETICAL_SHARE).unwrap_or(vector)))
     }
 }
 
 impl Retriever for KnowledgeRetriever {
     fn retrieve(&self, query: &str, k: usize) -> Result<Vec<Passage>, RetrieveError> {
+        self.retrieve_like(query, &[], k)
+    }
+
+    fn retrieve_like(&self, query: &str, hypothetical: &[String], k: usize) -> Result<Vec<Passage>, RetrieveError> {
         if query.trim().is_empty() {
             return Err(RetrieveError::EmptyQuery);
         }
-        let vector = self.embed(query)?;
+        let vector = self.embed(query, hypothetical)?;
         let wanted = if self.reranker.is_some() { k.max(self.depth) } else { k };
         let mut passages = self
             .snapshot
             .search(query, vector.as_ref(), self.mode, wanted, CANDIDATES)
             .map_err(|error| RetrieveError::Store(Box::new(error)))?;
         if let Some(reranker) = &self.reranker {
-            rerank(reranker.as_ref(), query, &mut passages, self.depth)?;
+            rank(reranker.as_ref(), query, &mut passages, self.depth)?;
+            if self.links {
+                follow_links(reranker.as_ref(), &self.snapshot, query, &mut passages)?;
+            }
         }
         passages.truncate(k);
         Ok(passages)
     }
 }
 
-/// Orders the first `depth` of `passages` by cross-encoder; what follows keeps its place behind them.
-fn rerank(reranker: &dyn Reranker, query: &str, passages: &mut [Passage], depth: usize) -> Result<(), RetrieveError> {
-    let depth = passages.len().min(depth);
-    let head = &mut passages[..depth];
-    let texts: Vec<String> = head.iter().map(Passage::full_text).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    for (passage, score) in head.iter_mut().zip(reranker.score(query, &texts)?) {
-        passage.scores.rerank = Some(score);
-    }
-    // Equal scores keep the order of fusion, since the sort is stable.
-    head.sort_by(|a, b| b.scores.rerank.partial_cmp(&a.scores.rerank).unwrap_or(std::cmp::Ordering::Equal));
-    for (index, passage) in head.iter_mut().enumerate() {
-        passage.scores.rerank_rank = Some(index + 1);
-    }
-    Ok(())
-}
-
 impl Engine {
-    /// Opens a knowledge base for searching; the cross-encoder, if `rerank` says so, reads the best `depth` passages.
+    /// Opens a knowledge base for searching as `options` say; the cross-encoder reads the best `depth` passages.
     ///
     /// # Errors
     /// If it is none, was made with another bi-encoder, or a model can't be loaded.
-    pub fn retriever(&self, kb: &Path, mode: Mode, rerank: bool, depth: usize) -> Result<KnowledgeRetriever, Error> {
+    pub fn retriever(&self, kb: &Path, options: &SearchOptions, depth: usize) -> Result<KnowledgeRetriever, Error> {
+        let &SearchOptions { mode, rerank, links, .. } = options;
         let snapshot = KnowledgeBase::at(kb).snapshot()?;
         let embedder = match mode {
             Mode::Bm25 => None,
@@ -120,19 +133,68 @@ impl Engine {
             }
         };
         let reranker = if rerank { self.models.reranker()? } else { None };
-        Ok(KnowledgeRetriever { snapshot, embedder, reranker, mode, depth })
+        Ok(KnowledgeRetriever { snapshot, embedder, reranker, mode, depth, links })
     }
 
     /// Searches a knowledge base.
     ///
     /// # Errors
     /// If the query is empty or too long, the knowledge base can't be opened, or a model fails.
-    pub fn search(&self, kb: &Path, query: &str, options: SearchOptions) -> Result<SearchResults, Error> {
+    pub fn search(&self, kb: &Path, query: &str, options: &SearchOptions) -> Result<SearchResults, Error> {
         self.check_question("query", query)?;
         LimitExceeded::check(|| "-k".to_owned(), "results", options.k as u64, self.limits.results as u64)?;
-        let retriever = self.retriever(kb, options.mode, options.rerank, RERANKED)?;
-        let results = retriever.retrieve(query, options.k)?;
-        Ok(SearchResults { query: query.to_owned(), generation: retriever.snapshot.generation().id, results })
+        let retriever = self.retriever(kb, options, RERANKED)?;
+        self.search_with(&retriever, query, options.k, &options.expand)
+    }
+
+    /// Searches with a retriever that is open already, and in the given further ways.
+    ///
+    /// # Errors
+    /// If a model can't be loaded or fails, or the database fails.
+    pub fn search_with(
+        &self,
+        retriever: &KnowledgeRetriever,
+        query: &str,
+        k: usize,
+        ways: &[Expansion],
+    ) -> Result<SearchResults, Error> {
+        let expanded = self.expand(retriever, query, ways)?;
+        let mut results = SearchResults {
+            query: query.to_owned(),
+            generation: retriever.snapshot.generation().id,
+            variants: expanded.queries,
+            results: retriever.retrieve_like(query, &expanded.hypothetical, k)?,
+            found_by: Vec::new(),
+        };
+        if !results.variants.is_empty() {
+            let mut lists = vec![(query, std::mem::take(&mut results.results))];
+            for variant in &results.variants {
+                lists.push((&variant.text, retriever.retrieve(&variant.text, k)?));
+            }
+            let mut found = merge(lists);
+            found.truncate(k);
+            (results.results, results.found_by) = found.into_iter().map(|found| (found.passage, found.query)).unzip();
+        }
+        Ok(results)
+    }
+
+    /// What to look for beside `query` itself.
+    ///
+    /// # Errors
+    /// If a model can't be loaded or fails.
+    pub fn expand(&self, retriever: &KnowledgeRetriever, query: &str, ways: &[Expansion]) -> Result<Expanded, Error> {
+        if ways.is_empty() {
+            return Ok(Expanded::default());
+        }
+        let generator = if ways.iter().any(|way| way.needs_generator()) { self.models.generator()? } else { None };
+        let parts = Parts {
+            retriever,
+            embedder: retriever.embedder.as_deref().map(|model| model as &dyn Embedder),
+            reranker: None,
+            generator: generator.as_deref().map(|model| model as &dyn Generator),
+            settings: &self.settings,
+        };
+        Ok(expand(&parts, query, ways, &Budget::unlimited())?)
     }
 
     pub(crate) fn check_question(&self, what: &'static str, text: &str) -> Result<(), Error> {

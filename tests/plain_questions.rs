@@ -51,7 +51,8 @@ fn m06_generator_plain_questions_are_found_and_answered() {
 
     let mut wrong = Vec::new();
     for (question, words, title) in QUESTIONS {
-        let found = engine.search(&kb, question, SearchOptions { k: 3, ..SearchOptions::default() }).expect("searches");
+        let found =
+            engine.search(&kb, question, &SearchOptions { k: 3, ..SearchOptions::default() }).expect("searches");
         assert!(found.results.iter().any(|passage| passage.title == title), "{question}: {:?}", found.results);
         let answer = engine.ask(&kb, question, &AskOptions::default(), &mut |_| ()).expect("answers");
         let says = words.iter().any(|word| answer.answer.contains(word));

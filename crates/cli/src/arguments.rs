@@ -126,6 +126,12 @@ pub(crate) struct Search {
     /// Leave the order as fusion gives it
     #[arg(long)]
     pub(crate) no_rerank: bool,
+    /// Don't look at documents that the best passages name by their titles
+    #[arg(long)]
+    pub(crate) no_links: bool,
+    /// Ask more than was asked: rules, paraphrase, step-back, decompose, hyde
+    #[arg(long, value_delimiter = ',', value_name = "WAY,…")]
+    pub(crate) expand: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -135,7 +141,7 @@ pub(crate) struct Ask {
     pub(crate) question: String,
     #[command(flatten)]
     pub(crate) place: KnowledgeBase,
-    /// Which graph answers: multi-agent, self-rag or simple
+    /// Which graph answers: multi-agent, self-rag, simple, multi-hop, reflect or react
     #[arg(long, default_value = "multi-agent", value_name = "NAME")]
     pub(crate) strategy: String,
     /// Keep checkpoints under this name
@@ -150,6 +156,9 @@ pub(crate) struct Ask {
     /// Most seconds
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub(crate) timeout: u64,
+    /// Leave parts of the loop out: rerank, links, grades, notes, hypothesis, support, usefulness
+    #[arg(long, value_delimiter = ',', value_name = "PART,…")]
+    pub(crate) without: Vec<String>,
     /// Show the path of nodes taken and the time each took
     #[arg(long)]
     pub(crate) trace: bool,
@@ -390,7 +399,7 @@ pub(crate) enum GraphFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct Graph {
-    /// multi-agent, self-rag or simple
+    /// multi-agent, self-rag, simple, multi-hop, reflect or react
     pub(crate) strategy: String,
     /// Language of the drawing
     #[arg(long, value_enum, default_value_t)]

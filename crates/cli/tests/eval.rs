@@ -126,7 +126,24 @@ fn m41_the_loop_stands_beside_single_shot() {
     let Some(place) = with_set() else { return };
     let report =
         place.json(&["eval", "loop", "--data", "sets", "--cache", "cache", "--no-generator", "--limit", "2"], 0);
-    assert_eq!(each_text(list_at(&report, "/rows"), "strategy"), ["simple", "multi-agent"]);
+    assert_eq!(each_text(list_at(&report, "/rows"), "strategy"), ["single-shot", "multi-agent"]);
+    let ablated = [
+        "eval",
+        "loop",
+        "--data",
+        "sets",
+        "--cache",
+        "cache",
+        "--no-generator",
+        "--limit",
+        "2",
+        "--without",
+        "links,grades",
+    ];
+    let report = place.json(&ablated, 0);
+    let names = ["single-shot", "multi-agent", "multi-agent −links", "multi-agent −grades"];
+    assert_eq!(each_text(list_at(&report, "/rows"), "strategy"), names);
+    place.run(&["eval", "loop", "--data", "sets", "--without", "luck"]).is_refused(&["luck", "links"]);
 }
 
 #[test]

@@ -47,7 +47,11 @@ fn m26_m32_each_stage_reports_its_rank_and_its_score() {
         ranks_follow_scores(results, stage);
     }
     let in_order: Vec<Option<u64>> = (1..=results.len() as u64).map(Some).collect();
-    assert_eq!(ranks(results, "rerank"), in_order, "the cross-encoder has the last word");
+    let blended: Vec<f64> = scores(results, "blended").into_iter().flatten().collect();
+    assert!(
+        blended.len() == results.len() && blended.is_sorted_by(|a, b| a >= b),
+        "fusion and cross-encoder: {blended:?}"
+    );
     assert!(scores(results, "dense").iter().flatten().all(|cosine| cosine.abs() <= 1.0 + 1e-6));
     for result in results {
         let name = text_at(result, "/source").strip_prefix("rivers/").expect("a source");
@@ -87,6 +91,38 @@ fn m32_each_mode_asks_its_own_index() {
     assert_eq!(text_at(&by_meaning[0], "/source"), "rivers/tiber.md");
     ranks_follow_scores(by_meaning, "dense");
     assert!(all_none(&ranks(by_meaning, "bm25")));
+}
+
+#[test]
+fn m22_m25_further_queries_are_told_with_what_each_found() {
+    let Some(place) = Workplace::with_rivers() else { return };
+    let asked = ["search", "When was Rome flooded by the Tiber?", "--kb", "rivers.kb", "--expand", "rules"];
+    let found = place.json(&asked, 0);
+    let (variants, results) = (list_at(&found, "/variants"), list_at(&found, "/results"));
+    assert!(!variants.is_empty() && variants.iter().all(|variant| text_at(variant, "/by") == "rules"), "{found:#}");
+    assert_eq!(list_at(&found, "/found_by").len(), results.len());
+    let mut chunks: Vec<u64> = results.iter().map(|result| number_at(result, "/chunk")).collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    assert_eq!(chunks.len(), results.len(), "each passage once");
+    assert!(place.run(&asked).stdout.contains("also asked (rules): "));
+    place.run(&["search", QUERY, "--kb", "rivers.kb", "--expand", "guess"]).is_refused(&["guess", "hyde"]);
+}
+
+#[test]
+fn m28_what_the_best_passage_names_by_its_title_is_looked_at() {
+    let Some(place) = Workplace::with_rivers() else { return };
+    place.write("quay/quay.md", "# The Old Quay\n\nThe Old Quay of the harbour was built by Mirela Stone in 1880.\n");
+    place.write("quay/stone.md", "# Mirela Stone\n\nShe came into the world at Harwich, and sang in a choir.\n");
+    assert_eq!(place.run(&["ingest", "quay", "--kb", "rivers.kb"]).code, 0);
+    let question = "Where was the builder of the Old Quay born?";
+    let found = place.json(&["search", question, "--kb", "rivers.kb"], 0);
+    let results = list_at(&found, "/results");
+    assert_eq!(text_at(&results[0], "/source"), "quay/quay.md");
+    let named = results.iter().find(|result| text_at(result, "/source") == "quay/stone.md").expect("found");
+    assert_eq!(number_at(named, "/scores/linked_from"), number_at(&results[0], "/chunk"), "{named:#}");
+    let plain = place.json(&["search", question, "--kb", "rivers.kb", "--no-links"], 0);
+    assert!(all_none(&scores(list_at(&plain, "/results"), "linked_from")));
 }
 
 #[test]

@@ -74,6 +74,21 @@ pub struct StepRecord {
     pub seconds: f64,
 }
 
+/// What the judges of an answer said, before it became probabilities. `None`: the judge was not there or not asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// The generator's probability that the passages say all that the answer says.
+    pub supported: Option<f32>,
+    /// The generator's probability that the answer gives what is asked for.
+    pub useful: Option<f32>,
+    /// The cross-encoder's logit of the answer as a reply to the question.
+    pub answer_logit: Option<f32>,
+    /// The cross-encoder's logit of the sentence cited for it that speaks to the question most.
+    pub evidence_logit: Option<f32>,
+    /// Least share of a claim's words and quantities that the cited sentences have, 0 … 1.
+    pub coverage: f32,
+}
+
 /// What the loop knew at the end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AnswerState {
@@ -85,6 +100,9 @@ pub struct AnswerState {
     pub useful_documents: Vec<String>,
     /// What code computed from the passages.
     pub notes: Vec<String>,
+    /// What the judges said of the answer that was given or came nearest.
+    #[serde(default)]
+    pub judged: Judged,
 }
 
 /// The result of `ask`.

@@ -89,12 +89,16 @@ pub struct Scores {
     pub dense: Option<f32>,
     /// Rank after fusion, before reranking.
     pub fused_rank: Option<usize>,
-    /// Reciprocal rank fusion score (Cormack, Clarke and Büttcher 2009).
+    /// Fused score, 0 … 1: the mean of both rankings, each brought to one scale.
     pub fused: Option<f32>,
     /// Rank by cross-encoder.
     pub rerank_rank: Option<usize>,
     /// Cross-encoder score: a logit.
     pub rerank: Option<f32>,
+    /// What the order rests on where a cross-encoder read the passage: its score and the fused one together.
+    pub blended: Option<f32>,
+    /// The chunk among the best that names this passage's document by its title, if one does.
+    pub linked_from: Option<i64>,
 }
 
 /// A chunk that a search found, with everything needed to cite it.

@@ -60,6 +60,29 @@ impl Embedding {
         self.0.len()
     }
 
+    /// This vector and the mean of `others`, weighted `1 − share` to `share` and scaled to unit length; itself if there are
+    /// none.
+    ///
+    /// # Errors
+    /// [`EmbeddingError::ZeroNorm`] if they cancel each other out.
+    ///
+    /// # Panics
+    /// If the dimensions differ, which means that two models were mixed.
+    pub fn blended(&self, others: &[Self], share: f32) -> Result<Self, EmbeddingError> {
+        if others.is_empty() {
+            return Ok(self.clone());
+        }
+        let weight = share / others.len() as f32;
+        let mut sum: Vec<f32> = self.0.iter().map(|x| (1.0 - share) * x).collect();
+        for other in others {
+            assert_eq!(self.dim(), other.dim(), "embeddings of different dimensions were blended");
+            for (sum, x) in sum.iter_mut().zip(&other.0) {
+                *sum += weight * x;
+            }
+        }
+        Self::new(sum)
+    }
+
     /// Cosine similarity in −1 … 1; both vectors have unit length, so it is their inner product.
     ///
     /// # Panics
@@ -74,6 +97,18 @@ impl Embedding {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn m21_a_blend_lies_between_and_has_unit_length() {
+        let query = Embedding::new(vec![1.0, 0.0]).expect("a vector");
+        let others = [[0.0, 1.0], [0.0, 2.0]].map(|x| Embedding::new(x.to_vec()).expect("a vector"));
+        let blend = query.blended(&others, 0.3).expect("a vector");
+        let length = (0.7f32 * 0.7 + 0.3 * 0.3).sqrt();
+        assert!((blend.as_slice()[0] - 0.7 / length).abs() < 1e-6 && (blend.as_slice()[1] - 0.3 / length).abs() < 1e-6);
+        assert_eq!(query.blended(&[], 0.3), Ok(query.clone()));
+        let opposite = Embedding::new(vec![-1.0, 0.0]).expect("a vector");
+        assert_eq!(query.blended(&[opposite], 0.5), Err(EmbeddingError::ZeroNorm));
+    }
 
     #[test]
     fn f20_nan_infinity_and_zero_are_refused() {

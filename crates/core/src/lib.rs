@@ -12,7 +12,7 @@ mod limits;
 mod traits;
 mod typed;
 
-pub use answer::{Answer, AnswerState, Citation, Claim, Status, StepRecord, Verdict};
+pub use answer::{Answer, AnswerState, Citation, Claim, Judged, Status, StepRecord, Verdict};
 pub use budget::{Budget, BudgetExceeded, BudgetLimits, Spent};
 pub use document::{Chunk, ContentHash, Document, Passage, Scores, titled};
 pub use embedding::{Embedding, EmbeddingError};

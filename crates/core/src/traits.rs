@@ -291,4 +291,14 @@ pub trait Retriever: Send + Sync {
     /// # Errors
     /// If the query is empty or a part fails.
     fn retrieve(&self, query: &str, k: usize) -> Result<Vec<Passage>, RetrieveError>;
+
+    /// The same where it is known how passages that answer might read: what lies near the mean of `hypothetical` and the
+    /// query is found by meaning (HyDE). They are never results themselves. A retriever without vectors ignores them.
+    ///
+    /// # Errors
+    /// As [`Retriever::retrieve`].
+    fn retrieve_like(&self, query: &str, hypothetical: &[String], k: usize) -> Result<Vec<Passage>, RetrieveError> {
+        let _ = hypothetical;
+        self.retrieve(query, k)
+    }
 }

@@ -190,6 +190,10 @@ fn m20_patterns_and_grammars_are_followed() {
             (|text: &str| text.len() > 5 && text.ends_with('b')) as fn(&str) -> bool,
         ),
         (Constraint::Regex("(yes|no)".into()), |text| text == "yes" || text == "no"),
+        // Free words of bounded length, ended by a line and by a bracket: far more than the cap would hold.
+        (Constraint::Regex("T: [^\\n\\[\\]]{1,160}\\nA: (go|end)\\[[^\\n\\[\\]]{1,120}\\]".into()), |text| {
+            text.starts_with("T: ") && text.ends_with(']') && text.contains("\nA: ")
+        }),
         (Constraint::Grammar("start: \"(\" start \")\" | \"x\"".into()), |text| {
             let depth = text.matches('(').count();
             text == format!("{}x{}", "(".repeat(depth), ")".repeat(depth))

@@ -1,5 +1,8 @@
 //! A linear layer on weights as GGUF files hold them: in blocks with scales of their own, of 4, 5, 6 or 8 bits.
 
+use std::io;
+use std::sync::{Mutex, PoisonError};
+
 use crate::block_format::{BlockKind, Column};
 use crate::block_rows::{BLOCK, BlockRows};
 use crate::buffer::Buffer;
@@ -14,6 +17,9 @@ const ROW_BYTES: usize = 384 << 10;
 /// Bytes of weights that are asked for ahead of those multiplied: with few rows the processor waits for memory, and with
 /// some more it would wait and multiply in turns.
 const AHEAD: usize = 2048;
+
+/// Bytes of a file that a thread fetches before it lays them out.
+const FETCHED: usize = 256 << 10;
 
 /// `y = x·Wᵀ + b` with quantised weights.
 ///
@@ -41,6 +47,12 @@ pub struct Product<'a> {
     pub out: &'a mut [f32],
 }
 
+/// Bytes of a row as a file has it.
+fn row_bytes(kind: BlockKind, inputs: usize) -> usize {
+    assert!(inputs > 0 && inputs.is_multiple_of(kind.inputs()), "rows of blocks of {}, not of {inputs}", kind.inputs());
+    inputs / kind.inputs() * kind.bytes()
+}
+
 impl BlockLinear {
     /// Lays out `blocks`, the rows of a tensor `[outputs, inputs]` as a GGUF file has them, and `bias` `[outputs]`.
     ///
@@ -48,35 +60,70 @@ impl BlockLinear {
     /// If the lengths don't fit.
     #[must_use]
     pub fn new(isa: Isa, team: &Team, kind: BlockKind, blocks: &[u8], inputs: usize, bias: Option<&[f32]>) -> Self {
-        assert!(
-            inputs > 0 && inputs.is_multiple_of(kind.inputs()),
-            "rows of blocks of {}, not of {inputs}",
-            kind.inputs()
-        );
-        let row_bytes = inputs / kind.inputs() * kind.bytes();
+        let row_bytes = row_bytes(kind, inputs);
         let outputs = blocks.len() / row_bytes;
-        assert!(outputs > 0 && blocks.len() == outputs * row_bytes, "whole rows of {row_bytes} bytes");
+        assert!(blocks.len() == outputs * row_bytes, "whole rows of {row_bytes} bytes");
+        let layer = Self::read(isa, team, kind, (outputs, inputs), bias, |at, bytes| {
+            bytes.copy_from_slice(&blocks[at..][..bytes.len()]);
+            Ok(())
+        });
+        match layer {
+            Ok(layer) => layer,
+            Err(_) => unreachable!("memory can be read"),
+        }
+    }
+
+    /// The same with rows that `read` fetches: bytes of the tensor from the place given. All threads of the team fetch and
+    /// lay out at once, each a part that stays in its cache.
+    ///
+    /// # Errors
+    /// The first that `read` gave.
+    ///
+    /// # Panics
+    /// If the lengths don't fit.
+    pub fn read(
+        isa: Isa,
+        team: &Team,
+        kind: BlockKind,
+        (outputs, inputs): (usize, usize),
+        bias: Option<&[f32]>,
+        read: impl Fn(usize, &mut [u8]) -> io::Result<()> + Sync,
+    ) -> io::Result<Self> {
+        let row_bytes = row_bytes(kind, inputs);
+        assert!(outputs > 0, "at least one row");
         let width = constant!(isa, WIDTH);
         let panel_bytes = inputs / kind.inputs() * kind.unit() * width;
         let mut panels = Buffer::zeroed(outputs.div_ceil(width) * panel_bytes);
         let signed = constant!(isa, SIGNED_BYTES);
-        team.chunks(&mut panels, panel_bytes, |panel, bytes| {
-            let rows = blocks[panel * width * row_bytes..].chunks_exact(row_bytes).take(width);
-            let mut column = Column { kind, width, column: 0, signed, panel: bytes };
-            for (index, row) in rows.enumerate() {
-                column.column = index;
-                for (unit, block) in row.chunks_exact(kind.bytes()).enumerate() {
-                    column.write(unit, block);
+        let together = (FETCHED / (width * row_bytes)).max(1);
+        let failure = Mutex::new(None);
+        team.chunks(&mut panels, together * panel_bytes, |piece, panels| {
+            let first = piece * together * width;
+            let mut rows = vec![0; (outputs - first).min(together * width) * row_bytes];
+            if let Err(error) = read(first * row_bytes, &mut rows) {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                return;
+            }
+            for (panel, rows) in panels.chunks_exact_mut(panel_bytes).zip(rows.chunks(width * row_bytes)) {
+                let mut column = Column { kind, width, column: 0, signed, panel };
+                for (index, row) in rows.chunks_exact(row_bytes).enumerate() {
+                    column.column = index;
+                    for (unit, block) in row.chunks_exact(kind.bytes()).enumerate() {
+                        column.write(unit, block);
+                    }
                 }
             }
         });
+        if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
         let bias = bias.map(|bias| {
             assert_eq!(bias.len(), outputs, "a bias for every output");
             let mut padded = Buffer::zeroed(outputs.next_multiple_of(width));
             padded[..outputs].copy_from_slice(bias);
             padded
         });
-        Self { isa, kind, inputs, outputs, panels, panel_bytes, bias }
+        Ok(Self { isa, kind, inputs, outputs, panels, panel_bytes, bias })
     }
 
     /// Numbers in a row of the input.

@@ -80,12 +80,26 @@ pub struct KnownModel {
     pub licence: String,
     /// Where its publisher keeps it.
     pub upstream: Upstream,
+    /// What its judgement is worth, for a generator.
+    #[serde(default)]
+    pub opinion: Option<OpinionScale>,
     /// The ONNX file that some of its files are made from.
     #[serde(default)]
     pub import: Option<ImportSource>,
     /// Every file of its folder.
     #[serde(rename = "file")]
     pub files: Vec<KnownFile>,
+}
+
+/// What a generator's "yes" is worth: the log-odds of its probability, times `slope`, plus `offset`. A slope of 0 says that
+/// its judgement is worth nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpinionScale {
+    /// Factor.
+    pub slope: f32,
+    /// What is added.
+    pub offset: f32,
 }
 
 /// A publisher's repository.

@@ -119,6 +119,7 @@ fn summary(state: &RagState) -> AnswerState {
         new_queries: state.new_queries.to_vec(),
         useful_documents: sources,
         notes: state.draft.iter().flat_map(|draft| &draft.notes).map(|note| note.text.clone()).collect(),
+        judged: state.best.as_ref().or(state.draft.as_ref()).map(|draft| draft.judged).unwrap_or_default(),
     }
 }
 

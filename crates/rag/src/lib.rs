@@ -5,6 +5,7 @@
 //! nothing by itself.
 
 mod answer;
+mod expand;
 mod extract;
 mod grade;
 mod nodes;
@@ -12,15 +13,17 @@ mod parts;
 mod presets;
 mod prompts;
 pub mod quantities;
+mod question;
 mod settings;
 mod state;
 mod words;
 
 pub use answer::conclude;
-pub use grade::{Grounding, ground, relevance, support, usefulness};
+pub use expand::{Expanded, Expansion, Found, UnknownExpansion, Variant, expand, merge};
+pub use grade::{Grounding, Signals, ground, relevance, support, usefulness};
 pub use nodes::readable;
 pub use parts::Parts;
 pub use presets::{Strategy, UnknownStrategy, build};
 pub use prompts::INSTRUCTIONS;
-pub use settings::Settings;
-pub use state::{Draft, RagState, RagUpdate, Useful};
+pub use settings::{OpinionScale, Piece, Settings, UnknownPiece};
+pub use state::{Action, Draft, Finding, RagState, RagUpdate, Useful};

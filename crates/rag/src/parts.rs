@@ -1,6 +1,6 @@
 //! What the nodes work with.
 
-use anchorite_core::{Generator, InferenceError, Passage, Reranker, Retriever};
+use anchorite_core::{Budget, Embedder, Generator, InferenceError, Passage, Prompt, Reranker, Retriever, Role};
 
 use crate::Settings;
 
@@ -10,6 +10,8 @@ use crate::Settings;
 pub struct Parts<'a> {
     /// Finds passages.
     pub retriever: &'a dyn Retriever,
+    /// Says how near texts are to each other in meaning.
+    pub embedder: Option<&'a dyn Embedder>,
     /// Scores pairs of texts.
     pub reranker: Option<&'a dyn Reranker>,
     /// Writes.
@@ -28,6 +30,32 @@ impl Parts<'_> {
             Some(reranker) if !texts.is_empty() => reranker.score(query, texts).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// The generator's probability of "Yes" to a question of judgement, for what it is worth; `None` without a generator, or
+    /// if its opinion is worth nothing.
+    ///
+    /// # Errors
+    /// If the generator fails or the budget is used up.
+    pub fn opinion(&self, prompt: &Prompt, budget: &Budget) -> Result<Option<f32>, InferenceError> {
+        let scale = self.settings.opinion.unwrap_or_default();
+        match self.generator {
+            Some(generator) if scale.slope > 0.0 => {
+                Ok(scale.weigh(generator.choose(prompt, &["Yes", "No"], budget)?[0]))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Cosine similarity of each of `texts` to `query`, as queries; `None` without a bi-encoder.
+    ///
+    /// # Errors
+    /// If the bi-encoder fails.
+    pub fn similarities(&self, query: &str, texts: &[&str]) -> Result<Option<Vec<f32>>, InferenceError> {
+        let Some(embedder) = self.embedder.filter(|_| !texts.is_empty()) else { return Ok(None) };
+        let all: Vec<&str> = std::iter::once(query).chain(texts.iter().copied()).collect();
+        let vectors = embedder.embed(Role::Query, &all)?;
+        Ok(vectors.split_first().map(|(query, texts)| texts.iter().map(|text| query.cosine(text)).collect()))
     }
 }
 

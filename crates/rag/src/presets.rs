@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::Parts;
 use crate::nodes;
-use crate::state::RagState;
+use crate::state::{Action, RagState};
 
 /// Which graph answers a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +21,18 @@ pub enum Strategy {
     /// An unsupported answer asks new queries too, from a hypothesis of what is missing.
     #[default]
     MultiAgent,
+    /// The question is taken apart and answered step by step, each with what the steps before have found.
+    MultiHop,
+    /// Self-reflection (Shinn et al. 2023): what is not borne out is named back and written again, from the same passages.
+    Reflect,
+    /// An agent chooses between searching, looking up and finishing (ReAct, Yao et al. 2023).
+    React,
 }
 
 impl Strategy {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Simple, Self::SelfRag, Self::MultiAgent];
+    pub const ALL: [Self; 6] =
+        [Self::Simple, Self::SelfRag, Self::MultiAgent, Self::MultiHop, Self::Reflect, Self::React];
 
     /// The name on the command line.
     #[must_use]
@@ -34,6 +41,9 @@ impl Strategy {
             Self::Simple => "simple",
             Self::SelfRag => "self-rag",
             Self::MultiAgent => "multi-agent",
+            Self::MultiHop => "multi-hop",
+            Self::Reflect => "reflect",
+            Self::React => "react",
         }
     }
 }
@@ -46,7 +56,7 @@ impl fmt::Display for Strategy {
 
 /// A strategy by a name that no graph has.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no strategy `{0}`; known: simple, self-rag, multi-agent")]
+#[error("there is no strategy `{0}`; known: simple, self-rag, multi-agent, multi-hop, reflect, react")]
 pub struct UnknownStrategy(String);
 
 impl FromStr for Strategy {
@@ -68,6 +78,11 @@ mod node {
     pub(super) const CHECK: &str = "grade_generation";
     pub(super) const HYPOTHESIS: &str = "hypothesis";
     pub(super) const TRANSFORM: &str = "transform_query";
+    pub(super) const PLAN: &str = "plan";
+    pub(super) const FINDING: &str = "finding";
+    pub(super) const ACT: &str = "act";
+    pub(super) const OBSERVE: &str = "observe";
+    pub(super) const FINISH: &str = "finish";
 }
 
 /// Builds the graph of `strategy` over `parts`.
@@ -79,6 +94,9 @@ pub fn build<'a>(strategy: Strategy, parts: &'a Parts<'a>) -> Result<Graph<'a, R
         Strategy::Simple => simple(parts),
         Strategy::SelfRag => self_rag(parts),
         Strategy::MultiAgent => multi_agent(parts),
+        Strategy::MultiHop => multi_hop(parts),
+        Strategy::Reflect => reflect(parts),
+        Strategy::React => react(parts),
     }
 }
 
@@ -145,6 +163,97 @@ fn self_rag<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileErro
             ],
         )
         .guard(node::GENERATE, Guard::Budget)
+        .compile()
+}
+
+fn multi_hop<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileError> {
+    Graph::builder(Strategy::MultiHop.name())
+        .node(node::PLAN, move |state, context| nodes::plan(parts, state, context))
+        .node(node::RETRIEVE, move |state, context| nodes::retrieve(parts, state, context))
+        .node(node::GRADE, move |state, context| nodes::grade_documents(parts, state, context))
+        .node(node::FINDING, move |state, context| nodes::finding(parts, state, context))
+        .node(node::GENERATE, move |state, context| nodes::generate(parts, state, context))
+        .node(node::CHECK, move |state, context| nodes::grade_generation(parts, state, context))
+        .edge(START, node::PLAN)
+        .edge(node::PLAN, node::RETRIEVE)
+        .edge(node::RETRIEVE, node::GRADE)
+        .edge(node::GRADE, node::FINDING)
+        .branch(
+            node::FINDING,
+            |state, budget| match state.findings.len() < state.plan.len() {
+                true if budget.has_round() => "next hop",
+                _ if state.useful_documents.is_empty() => "nothing found",
+                _ => "write",
+            },
+            &[("next hop", node::RETRIEVE), ("write", node::GENERATE), ("nothing found", END)],
+        )
+        .edge(node::GENERATE, node::CHECK)
+        .edge(node::CHECK, END)
+        .guard(node::RETRIEVE, Guard::Budget)
+        .compile()
+}
+
+fn reflect<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileError> {
+    let rewrites = parts.settings.rewrites;
+    Graph::builder(Strategy::Reflect.name())
+        .node(node::RETRIEVE, move |state, context| nodes::retrieve(parts, state, context))
+        .node(node::GRADE, move |state, context| nodes::grade_documents(parts, state, context))
+        .node(node::GENERATE, move |state, context| nodes::generate(parts, state, context))
+        .node(node::CHECK, move |state, context| nodes::grade_generation(parts, state, context))
+        .edge(START, node::RETRIEVE)
+        .edge(node::RETRIEVE, node::GRADE)
+        .branch(
+            node::GRADE,
+            |state, _| if *state.newly_useful > 0 { "generate" } else { "nothing found" },
+            &[("generate", node::GENERATE), ("nothing found", END)],
+        )
+        .edge(node::GENERATE, node::CHECK)
+        .branch(
+            node::CHECK,
+            move |state, _| match verdict(state) {
+                "useful" => "useful",
+                _ if *state.rewrites < rewrites && state.draft.as_ref().is_some_and(|draft| !draft.refusal) => "again",
+                _ => "as it stands",
+            },
+            &[("useful", END), ("again", node::GENERATE), ("as it stands", END)],
+        )
+        .guard(node::GENERATE, Guard::Budget)
+        .compile()
+}
+
+fn react<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileError> {
+    let steps = parts.settings.agent_steps;
+    Graph::builder(Strategy::React.name())
+        .node(node::ACT, move |state, context| nodes::act(parts, state, context))
+        .node(node::RETRIEVE, move |state, context| nodes::retrieve(parts, state, context))
+        .node(node::GRADE, move |state, context| nodes::grade_documents(parts, state, context))
+        .node(node::OBSERVE, move |state, context| nodes::observe(parts, state, context))
+        .node(node::FINISH, move |state, context| nodes::finish(parts, state, context))
+        .node(node::CHECK, move |state, context| nodes::grade_generation(parts, state, context))
+        .edge(START, node::ACT)
+        .branch(
+            node::ACT,
+            |state, _| match &*state.action {
+                Action::Search(_) => "search",
+                Action::Lookup(_) => "lookup",
+                Action::Finish(_) => "finish",
+            },
+            &[("search", node::RETRIEVE), ("lookup", node::OBSERVE), ("finish", node::FINISH)],
+        )
+        .edge(node::RETRIEVE, node::GRADE)
+        .edge(node::GRADE, node::OBSERVE)
+        .edge(node::OBSERVE, node::ACT)
+        .edge(node::FINISH, node::CHECK)
+        .branch(
+            node::CHECK,
+            move |state, budget| match verdict(state) {
+                "useful" => "useful",
+                _ if budget.has_round() && state.scratchpad.len() < steps => "not yet",
+                _ => "as it stands",
+            },
+            &[("useful", END), ("not yet", node::OBSERVE), ("as it stands", END)],
+        )
+        .guard(node::ACT, Guard::Budget)
         .compile()
 }
 

@@ -1,6 +1,6 @@
 //! What the loop knows.
 
-use anchorite_core::{Claim, Passage};
+use anchorite_core::{Claim, Judged, Passage};
 use anchorite_graph::{Append, AppendBatch, Fixed, Overwrite, state};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,47 @@ pub struct Useful {
     pub query: String,
 }
 
+/// What a step of a question came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The step.
+    pub question: String,
+    /// What the passages say to it; empty if nothing.
+    pub answer: String,
+}
+
+/// What an agent does next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    /// Searches the documents.
+    Search(String),
+    /// Looks for words in the passages at hand.
+    Lookup(String),
+    /// Answers.
+    Finish(String),
+}
+
+impl Default for Action {
+    fn default() -> Self {
+        Self::Finish(String::new())
+    }
+}
+
+impl Action {
+    /// Reads the last `Action: name[argument]` of a text; what is none finishes with nothing, which is no answer.
+    #[must_use]
+    pub fn read(text: &str) -> Self {
+        let action = text.rsplit_once("Action:").map_or("", |(_, action)| action.trim());
+        let Some((name, rest)) = action.split_once('[') else { return Self::default() };
+        let argument = rest.trim_end().trim_end_matches(']').trim().to_owned();
+        match name.trim() {
+            "search" => Self::Search(argument),
+            "lookup" => Self::Lookup(argument),
+            _ => Self::Finish(argument),
+        }
+    }
+}
+
 /// An answer that was written, with what the graders say of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
@@ -26,12 +67,17 @@ pub struct Draft {
     pub notes: Vec<Note>,
     /// Its statements with verdicts and citations; empty before it was graded.
     pub claims: Vec<Claim>,
+    /// What the judges said of it.
+    pub judged: Judged,
     /// Probability that every claim is supported.
     pub support: f32,
     /// Probability that it answers the question.
     pub usefulness: f32,
     /// It says that the answer is not known.
     pub refusal: bool,
+    /// Parts of the question that it leaves open, if there are several parts.
+    #[serde(default)]
+    pub unanswered: Vec<String>,
     /// What the graders found wrong, in lines for people.
     pub faults: Vec<String>,
     /// Every claim is supported.
@@ -69,6 +115,14 @@ state! {
         exhausted: Overwrite<bool>,
         /// What the passages suggest, and what is still unknown.
         hypothesis: Overwrite<String>,
+        /// The steps that the question was taken apart into.
+        plan: Overwrite<Vec<String>>,
+        /// What each step taken so far came to.
+        findings: Append<Finding>,
+        /// What the agent thought and saw, in lines.
+        scratchpad: Append<String>,
+        /// The action that the agent chose last.
+        action: Overwrite<Action>,
         /// The latest answer.
         draft: Overwrite<Option<Draft>>,
         /// The best answer so far.
@@ -106,5 +160,19 @@ impl RagState {
     #[must_use]
     pub fn evidence(&self) -> Vec<&Passage> {
         self.useful_documents.iter().map(|useful| &useful.passage).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn m31_an_action_is_read_and_anything_else_answers_nothing() {
+        let text = "Thought: who wrote it?\nAction: search[author of The Silent Harbour]";
+        assert_eq!(Action::read(text), Action::Search("author of The Silent Harbour".to_owned()));
+        assert_eq!(Action::read("Action: lookup[Lima]"), Action::Lookup("Lima".to_owned()));
+        assert_eq!(Action::read("Thought: done.\nAction: finish[600 EUR]"), Action::Finish("600 EUR".to_owned()));
+        assert_eq!(Action::read("I would rather search."), Action::Finish(String::new()));
     }
 }

@@ -33,6 +33,7 @@ mod search;
 mod snapshot;
 mod storage;
 mod texts;
+mod titles;
 mod vectors;
 mod verify;
 mod writer;
@@ -48,5 +49,6 @@ pub use records::{
 pub use search::Mode;
 pub use snapshot::Snapshot;
 pub use storage::{Disk, Storage};
+pub use titles::Link;
 pub use verify::{Finding, FindingKind, Verification};
 pub use writer::{KnowledgeBase, Writer};

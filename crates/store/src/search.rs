@@ -142,7 +142,10 @@ fn index_error(folder: &Path, error: &tantivy::TantivyError) -> StoreError {
 }
 
 /// What `slot` holds; loaded first if it is empty.
-fn loaded<T>(slot: &Mutex<Option<Arc<T>>>, load: impl FnOnce() -> Result<T, StoreError>) -> Result<Arc<T>, StoreError> {
+pub(crate) fn loaded<T>(
+    slot: &Mutex<Option<Arc<T>>>,
+    load: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<Arc<T>, StoreError> {
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(present) = &*slot {
         return Ok(present.clone());

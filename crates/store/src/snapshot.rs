@@ -13,6 +13,7 @@ use crate::records::{Action, AuditEntry, CacheState, DocumentSummary, Generation
 use crate::schema::{self, Identity};
 use crate::search::{Meaning, Words};
 use crate::texts;
+use crate::titles::Titles;
 use crate::writer::KnowledgeBase;
 
 /// The newest generation that `connection` sees; generation 0 if nothing was ever committed.
@@ -52,6 +53,7 @@ pub struct Snapshot {
     generation: Generation,
     pub(crate) meaning: Mutex<Option<Arc<Meaning>>>,
     pub(crate) words: Mutex<Option<Arc<Words>>>,
+    pub(crate) titles: Mutex<Option<Arc<Titles>>>,
 }
 
 impl fmt::Debug for Snapshot {
@@ -74,6 +76,7 @@ impl Snapshot {
             generation,
             meaning: Mutex::new(None),
             words: Mutex::new(None),
+            titles: Mutex::new(None),
         })
     }
 

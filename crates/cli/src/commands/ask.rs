@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anchorite::core::{Citation, Verdict};
-use anchorite::{Answer, AskOptions, BudgetLimits, Engine, ModelInUse, ModelRole, Progress, Status, Strategy};
+use anchorite::{Answer, AskOptions, BudgetLimits, Engine, ModelInUse, ModelRole, Piece, Progress, Status, Strategy};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -36,7 +36,9 @@ pub(crate) fn run(engine: &Engine, arguments: &Ask, output: &Output) -> Result<F
         time: Some(Duration::from_secs(arguments.timeout)),
         ..BudgetLimits::default()
     };
+    let without = arguments.without.iter().map(|name| name.parse()).collect::<Result<Vec<Piece>, _>>()?;
     let options = AskOptions {
+        without,
         strategy,
         budget,
         thread: arguments.thread.clone(),

@@ -1,6 +1,6 @@
 //! `anchorite search`
 
-use anchorite::{Engine, Mode, ModelRole, Passage, SearchOptions};
+use anchorite::{Engine, Expansion, Mode, ModelRole, Passage, SearchOptions};
 use anyhow::Result;
 
 use crate::Found;
@@ -18,16 +18,32 @@ impl From<ModeArgument> for Mode {
 }
 
 pub(crate) fn run(engine: &Engine, arguments: &Search, output: &Output) -> Result<Found> {
-    let options = SearchOptions { k: arguments.k, mode: arguments.mode.into(), rerank: !arguments.no_rerank };
-    let found = engine.search(&arguments.place.kb, &arguments.query, options)?;
+    let expand = arguments.expand.iter().map(|name| name.parse()).collect::<Result<Vec<Expansion>, _>>()?;
+    let written = expand.iter().any(|way| way.needs_generator());
+    let options = SearchOptions {
+        k: arguments.k,
+        mode: arguments.mode.into(),
+        rerank: !arguments.no_rerank,
+        links: !arguments.no_links,
+        expand,
+    };
+    let found = engine.search(&arguments.place.kb, &arguments.query, &options)?;
     if options.rerank {
         for notice in engine.models().missing(&[ModelRole::Reranker]) {
+            output.remark(notice);
+        }
+    }
+    if written {
+        for notice in engine.models().missing(&[ModelRole::Generator]) {
             output.remark(notice);
         }
     }
     if output.json {
         output.document(&found)?;
     } else {
+        for variant in &found.variants {
+            output.line(format_args!("    also asked ({}): {}", variant.by, variant.text))?;
+        }
         for (index, passage) in found.results.iter().enumerate() {
             output.line(heading(index + 1, passage))?;
             output.line(format_args!("    {}", excerpt(&passage.text, 300)))?;
@@ -46,6 +62,7 @@ fn heading(rank: usize, passage: &Passage) -> String {
         _ => None,
     };
     let stages: Vec<String> = [
+        scores.linked_from.map(|_| "named by one of the best".to_owned()),
         stage("rerank", scores.rerank_rank, scores.rerank),
         stage("fused", scores.fused_rank, scores.fused),
         stage("dense", scores.dense_rank, scores.dense),

@@ -1,13 +1,12 @@
 //! The decoder where it computes: on the processor by this project's kernels, elsewhere by candle's tensors; with what it
 //! remembers.
 
-use std::io::{Read, Seek};
-
 use anchorite_core::{Budget, BudgetExceeded};
 use candle_core::quantized::gguf_file::Content;
 
 use super::native::{NativeDecoder, Sequence};
 use super::prefix::{PrefixCache, common};
+use super::source::{ReadAt, Reader};
 use super::spec::DecoderSpec;
 use super::tensors::{State, TensorDecoder};
 use crate::device::{DeviceChoice, threads};
@@ -32,17 +31,17 @@ pub(super) enum Memory {
 }
 
 impl Body {
-    pub(super) fn load<R: Read + Seek>(
+    pub(super) fn load(
         spec: DecoderSpec,
         content: &Content,
-        reader: &mut R,
+        source: &dyn ReadAt,
         device: DeviceChoice,
     ) -> Result<Self, LoadError> {
         let device = device.open()?;
         Ok(if device.is_cpu() {
-            Self::Native(Box::new(NativeDecoder::load(spec, content, reader, threads())?))
+            Self::Native(Box::new(NativeDecoder::load(spec, content, source, threads())?))
         } else {
-            Self::Tensors(Box::new(TensorDecoder::load(spec, content, reader, &device)?))
+            Self::Tensors(Box::new(TensorDecoder::load(spec, content, &mut Reader::new(source), &device)?))
         })
     }
 

@@ -18,6 +18,8 @@ use super::vocabulary::Vocabulary;
 /// What ends JSON soonest, in this order, where the grammar allows it.
 const CLOSING: [&[u8]; 10] = [b"}", b"]", b",", b":", b"0", b"null", QUOTE, b"false", b"[", b"{"];
 const QUOTE: &[u8] = b"\"";
+/// What ends the free words of a pattern or grammar, before any of those.
+const LINE: &[u8] = b"\n";
 /// What is allowed together inside of a string only.
 const WITHIN_STRINGS: [&[u8]; 2] = [b"^", b"~"];
 /// Tokens tried at a place by the search that goes several ways.
@@ -32,6 +34,7 @@ pub(super) struct Grammars {
     factory: ParserFactory,
     environment: TokEnv,
     closing: Vec<u32>,
+    line: Option<u32>,
     quote: Option<u32>,
     within_strings: Vec<Option<u32>>,
 }
@@ -45,12 +48,12 @@ impl Grammars {
         let info = TokRxInfo::new(words.len() as u32, first);
         let trie = TokTrie::from(&info, &words).with_eos_tokens(&end);
         let closing = CLOSING.iter().filter_map(|text| trie.token_id(text)).collect();
-        let quote = trie.token_id(QUOTE);
+        let (quote, line) = (trie.token_id(QUOTE), trie.token_id(LINE));
         let within_strings = WITHIN_STRINGS.iter().map(|text| trie.token_id(text)).collect();
         let environment: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
         let mut factory = ParserFactory::new_simple(&environment).map_err(|error| error.to_string())?;
         factory.quiet();
-        Ok(Self { factory, environment, closing, quote, within_strings })
+        Ok(Self { factory, environment, closing, line, quote, within_strings })
     }
 
     /// A guide for one text of at most `cap` tokens.
@@ -60,12 +63,21 @@ impl Grammars {
             Constraint::Regex(pattern) => TopLevelGrammar::from_regex(pattern),
             Constraint::Grammar(grammar) => TopLevelGrammar::from_lark(grammar.clone()),
         };
+        // Between the parts of JSON a line break may stand for ever.
+        let lines = !matches!(constraint, Constraint::JsonSchema(_));
         let matcher = Matcher::new(self.factory.create_parser(grammar));
         if let Some(problem) = matcher.get_error() {
             return Err(first_line(&problem));
         }
-        let mut guide =
-            Guide { grammars: self, matcher, way: Vec::new(), shortest: 0, forced: VecDeque::new(), over: false };
+        let mut guide = Guide {
+            grammars: self,
+            matcher,
+            way: Vec::new(),
+            shortest: 0,
+            forced: VecDeque::new(),
+            over: false,
+            lines,
+        };
         guide.way =
             guide.way_out(cap)?.ok_or_else(|| format!("no text of {cap} tokens or fewer was found that fits it"))?;
         guide.shortest = guide.way.len();
@@ -137,6 +149,8 @@ pub(super) struct Guide<'a> {
     /// Tokens that are written whatever the logits say.
     forced: VecDeque<u32>,
     over: bool,
+    /// Lines end the free words of this grammar.
+    lines: bool,
 }
 
 impl Guide<'_> {
@@ -253,11 +267,28 @@ impl Guide<'_> {
             let allowed = |token: &u32| mask.is_allowed(*token);
             let in_string = self.grammars.within_strings.iter().all(|token| token.as_ref().is_some_and(allowed));
             let quote = self.grammars.quote.filter(|token| in_string && allowed(token));
-            let closing = quote.or_else(|| self.grammars.closing.iter().copied().find(allowed));
+            let leaving = if self.lines { self.leaving(&mask)? } else { None };
+            let closing = leaving.or(quote).or_else(|| self.grammars.closing.iter().copied().find(allowed));
             let Some(token) = closing.or_else(|| self.longest(&mask)) else { return Ok(false) };
             self.consume(token)?;
             way.push(token);
         }
+    }
+
+    /// A line's end, bracket or quote that leads out of free words: after it far fewer tokens are allowed than before, or
+    /// the text may end.
+    fn leaving(&mut self, mask: &SimpleVob) -> Result<Option<u32>, String> {
+        let before = mask.num_set();
+        let candidates: Vec<u32> = self.grammars.line.iter().chain(&self.grammars.closing).copied().collect();
+        for token in candidates.into_iter().filter(|&token| mask.is_allowed(token)) {
+            self.consume(token)?;
+            let out = self.matcher.is_stopped() || self.accepting()? || 2 * self.mask()?.num_set() < before;
+            self.back(1)?;
+            if out {
+                return Ok(Some(token));
+            }
+        }
+        Ok(None)
     }
 
     fn longest(&self, mask: &SimpleVob) -> Option<u32> {

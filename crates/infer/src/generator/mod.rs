@@ -13,6 +13,7 @@ mod prefix_file;
 #[path = "../../tests/common/random_gguf.rs"]
 mod random_gguf;
 mod sampler;
+mod source;
 mod spec;
 mod stream;
 mod template;
@@ -22,7 +23,7 @@ mod words;
 mod writer;
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read};
+use std::io::{Cursor, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -98,18 +99,17 @@ impl LocalGenerator {
         let file = File::open(path).map_err(io)?;
         let context = known.context_length.min(TYPICAL_CONTEXT);
         check_memory(&model, memory_of(&header) + known.cache_bytes(context))?;
-        let mut reader = BufReader::with_capacity(1 << 20, file);
         let backend = |source| LoadError::Backend { model: model.clone(), source };
         // Read from memory: the library asks for its position at every string, which a file would be asked for each time.
         let mut begin = Vec::new();
-        (&mut reader).take(header.data_start).read_to_end(&mut begin).map_err(io)?;
+        (&file).take(header.data_start).read_to_end(&mut begin).map_err(io)?;
         let content = Content::read(&mut Cursor::new(begin)).map_err(backend)?;
         let spec = DecoderSpec::from_gguf(&content, &known)?;
         let origin = path.display().to_string();
         // Words and weights don't wait for each other.
         let (vocabulary, body) = std::thread::scope(|scope| {
             let vocabulary = scope.spawn(|| Vocabulary::from_gguf(&content, &origin));
-            let body = Body::load(spec, &content, &mut reader, device);
+            let body = Body::load(spec, &content, &file, device);
             (vocabulary.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), body)
         });
         let vocabulary = vocabulary?;
@@ -271,30 +271,30 @@ impl LocalGenerator {
         if tokens.len() > limit { Err(InferenceError::PromptTooLong { tokens: tokens.len(), limit }) } else { Ok(()) }
     }
 
-    /// Mean log-probability of the tokens of `option` after what `state` holds; `logits` are those after its last token.
-    fn option_score(
+    /// Log-probability of each token of `text` after `prompt`, which `memory` holds; `logits` are those after its last token.
+    fn expected(
         &self,
-        option: &[u32],
+        text: &[u32],
         logits: &[f32],
         prompt: &[u32],
         memory: &mut Memory,
         budget: &Budget,
-    ) -> Result<f32, InferenceError> {
-        let (Some(&first), rest) = (option.first(), option.len() - 1) else {
+    ) -> Result<Vec<f32>, InferenceError> {
+        let Some((&first, rest)) = text.split_first() else {
             return Err(InferenceError::EmptyInput { what: "option" });
         };
-        let mut sum = log_softmax(logits)[first as usize];
-        if rest > 0 {
+        let mut expected = vec![log_softmax(logits)[first as usize]];
+        if !rest.is_empty() {
             if memory.len() != prompt.len() {
                 // A state that can't go back forgot the prompt after the option before.
                 self.read(prompt, memory, budget)?;
             }
-            let rows = self.pass(&option[..rest], memory, rest, budget)?;
-            budget.note_read(rest);
-            sum += rows.iter().zip(&option[1..]).map(|(row, &next)| log_softmax(row)[next as usize]).sum::<f32>();
+            let rows = self.pass(&text[..rest.len()], memory, rest.len(), budget)?;
+            budget.note_read(rest.len());
+            expected.extend(rows.iter().zip(rest).map(|(row, &next)| log_softmax(row)[next as usize]));
             memory.truncate(prompt.len());
         }
-        Ok(sum / option.len() as f32)
+        Ok(expected)
     }
 }
 
@@ -383,8 +383,11 @@ impl Generator for LocalGenerator {
         let logits = logits.get(0);
         let scores = encoded
             .iter()
-            .map(|option| self.option_score(option, logits, &tokens, &mut memory, budget))
-            .collect::<Result<Vec<f32>, _>>()?;
+            .map(|option| {
+                let expected = self.expected(option, logits, &tokens, &mut memory, budget)?;
+                Ok(expected.iter().sum::<f32>() / expected.len() as f32)
+            })
+            .collect::<Result<Vec<f32>, InferenceError>>()?;
         Ok(log_softmax(&scores).into_iter().map(f32::exp).collect())
     }
 }

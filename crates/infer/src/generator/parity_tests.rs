@@ -26,7 +26,7 @@ fn open(native: &[u8], tensors: &[u8], threads: usize) -> (Body, Body) {
     };
     let (native_spec, native_content) = spec(native);
     let (tensor_spec, tensor_content) = spec(tensors);
-    let native = NativeDecoder::load(native_spec, &native_content, &mut Cursor::new(native), threads);
+    let native = NativeDecoder::load(native_spec, &native_content, &native, threads);
     let cpu = candle_core::Device::Cpu;
     let tensors = TensorDecoder::load(tensor_spec, &tensor_content, &mut Cursor::new(tensors), &cpu);
     (Body::Native(Box::new(native.expect("loads"))), Body::Tensors(Box::new(tensors.expect("loads"))))

@@ -7,7 +7,7 @@ mod support;
 mod usefulness;
 
 pub(crate) use claims::comes_to;
-pub use claims::{Grounding, ground};
+pub use claims::{Grounding, Signals, ground};
 pub use relevance::relevance;
 pub use support::support;
 pub use usefulness::usefulness;

@@ -1,6 +1,6 @@
 //! Decision 4: does an answer answer the question?
 
-use anchorite_core::{Budget, InferenceError, Passage};
+use anchorite_core::{Budget, InferenceError, Judged, Passage};
 
 use super::claims::comes_to;
 use super::{log_odds, sigmoid};
@@ -8,8 +8,9 @@ use crate::Parts;
 use crate::prompts;
 use crate::quantities::{Note, extract};
 
-/// Probability that `answer` gives what `question` asks for. A refusal is no answer, and neither is one without a number
-/// where a number is asked for; otherwise the cross-encoder's score and the generator's yes/no logits are added up.
+/// Probability that `answer` gives what `question` asks for, and fills in what its judges said. A refusal is no answer, and
+/// neither is one without a number where a number is asked for; otherwise the cross-encoder's score and the generator's
+/// yes/no logits are added up. `cited` are the sentences that the answer rests on.
 ///
 /// # Errors
 /// If a model fails or the budget is used up.
@@ -17,27 +18,37 @@ pub fn usefulness(
     parts: &Parts<'_>,
     question: &str,
     answer: &str,
-    passages: &[&Passage],
-    notes: &[Note],
+    cited: &[&str],
+    (passages, notes): (&[&Passage], &[Note]),
+    judged: &mut Judged,
     budget: &Budget,
 ) -> Result<f32, InferenceError> {
     if prompts::is_refusal(answer) || (asks_for_quantity(question) && !has_quantity(answer)) {
         return Ok(0.0);
     }
-    let mut sum = 1.0;
-    // A note was computed for this question; whoever says what it comes to answers it.
-    if notes.iter().any(|note| comes_to(answer, note)) {
-        sum += 2.0;
-    }
     if let Some(scores) = parts.scores(question, &[answer])? {
-        sum += 0.3 * scores[0].clamp(-6.0, 6.0);
+        judged.answer_logit = Some(scores[0]);
     }
-    if let Some(generator) = parts.generator {
-        let prompt = prompts::useful(question, answer, passages, notes);
-        let choice = generator.choose(&prompt, &["Yes", "No"], budget)?;
-        sum += 0.6 * log_odds(choice[0]);
+    if let Some(scores) = parts.scores(question, cited)? {
+        judged.evidence_logit = scores.into_iter().reduce(f32::max);
     }
-    Ok(sigmoid(sum))
+    judged.useful = parts.opinion(&prompts::useful(question, answer, passages, notes), budget)?;
+    // A note was computed for this question; whoever says what it comes to answers it.
+    let noted = if notes.iter().any(|note| comes_to(answer, note)) { NOTED } else { 0.0 };
+    Ok(sigmoid(noted + weigh(judged)))
+}
+
+/// What the answer is worth that says what a note comes to.
+const NOTED: f32 = 3.0;
+
+/// Log-odds that an answer is right, by logistic regression on drafts to the development questions. Without a generator the
+/// cross-encoder is alone: its logit of the answer as a reply.
+fn weigh(judged: &Judged) -> f32 {
+    let evidence = judged.evidence_logit.map_or(0.0, |logit| 0.08 * logit.clamp(-10.0, 10.0));
+    match (judged.supported, judged.useful) {
+        (Some(supported), Some(useful)) => 0.6 * log_odds(supported) + 0.5 * log_odds(useful) + evidence - 1.1,
+        _ => 0.3 * judged.answer_logit.unwrap_or_default().clamp(-6.0, 6.0),
+    }
 }
 
 /// True for questions that only a quantity answers.

@@ -45,7 +45,7 @@ pub use model::{Bound, Date, Edge, Number, Quantity, QuantityRange, Value};
 pub use notes::{Note, NoteKind, Undetermined, notes, undetermined};
 pub use tiers::{Outcome, Rule, Tier, tiers};
 pub use units::{Dimension, Unit};
-pub(crate) use words::is_stop_word;
+pub(crate) use words::{is_stop_word, names};
 
 #[cfg(test)]
 mod check_tests;

@@ -383,6 +383,17 @@ pub(super) struct Name {
     pub(super) span: Range<usize>,
 }
 
+/// The names of a text in order, each once, as they are written.
+pub(crate) fn names(text: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in names_of(text, 0..text.len()) {
+        if !names.contains(&name.text) {
+            names.push(name.text);
+        }
+    }
+    names
+}
+
 /// The names of a text in order; words that only start a sentence, months and units are none.
 pub(super) fn names_of(text: &str, span: Range<usize>) -> Vec<Name> {
     let words = words_of(text, span);

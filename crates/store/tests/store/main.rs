@@ -3,6 +3,7 @@
 mod caches;
 mod documents;
 mod generations;
+mod links;
 mod model;
 mod places;
 mod processes;

@@ -1,5 +1,6 @@
 //! Answers scored, and the figures of many as one row.
 
+use anchorite::core::Judged;
 use anchorite_eval::{Grades, Interval, Query, Table, contains_answer, contains_parts, mean_with_interval, token_f1};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,13 @@ pub(crate) struct Asked {
     pub(crate) answer: String,
     pub(crate) declined: bool,
     pub(crate) confidence: f32,
+    /// What the judges said, for whoever wants to weigh it anew; and what is known of the question.
+    #[serde(default)]
+    pub(crate) judged: Judged,
+    #[serde(default)]
+    pub(crate) answerable: bool,
+    #[serde(default)]
+    pub(crate) right: Option<bool>,
     /// Documents cited, and documents that were graded useful.
     pub(crate) cited: Vec<String>,
     pub(crate) useful: Vec<String>,
@@ -22,7 +30,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     /// True if an answer was given and has what counts as right; `None` where no answer is known.
-    fn is_right(&self, query: &Query) -> Option<bool> {
+    pub(crate) fn is_right(&self, query: &Query) -> Option<bool> {
         let (answers, parts) = (query.answers(), query.answer_parts());
         if !parts.is_empty() {
             return Some(!self.declined && contains_parts(&self.answer, &parts));
@@ -180,6 +188,9 @@ mod tests {
             answer: answer.to_owned(),
             declined,
             confidence: 0.5,
+            judged: Judged::default(),
+            answerable: true,
+            right: None,
             cited: cited.iter().map(|&document| document.to_owned()).collect(),
             useful: vec!["b".to_owned()],
             stopped_by: None,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anchorite::Expansion;
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Debug, Args)]
@@ -47,6 +48,18 @@ pub(crate) enum System {
     Hybrid,
     /// Both, fused, and the best read again by the cross-encoder
     Rerank,
+    /// The same, and what the best passages name by title: what `search` does
+    Links,
+    /// The same, and more asked by code
+    Rules,
+    /// The same, and asked in other words too
+    Paraphrase,
+    /// The same, and the broader question asked too
+    StepBack,
+    /// The same, and each part of the question asked too
+    Decompose,
+    /// The same, and a passage that might answer searched for too
+    Hyde,
 }
 
 impl System {
@@ -56,7 +69,25 @@ impl System {
             Self::Dense => "dense",
             Self::Hybrid => "hybrid",
             Self::Rerank => "rerank",
+            Self::Links => "links",
+            Self::Rules => "rules",
+            Self::Paraphrase => "paraphrase",
+            Self::StepBack => "step-back",
+            Self::Decompose => "decompose",
+            Self::Hyde => "hyde",
         }
+    }
+
+    /// What is searched for beside the query.
+    pub(crate) fn expansion(self) -> Option<Expansion> {
+        Some(match self {
+            Self::Bm25 | Self::Dense | Self::Hybrid | Self::Rerank | Self::Links => return None,
+            Self::Rules => Expansion::Rules,
+            Self::Paraphrase => Expansion::Paraphrase,
+            Self::StepBack => Expansion::StepBack,
+            Self::Decompose => Expansion::Decompose,
+            Self::Hyde => Expansion::Hyde,
+        })
     }
 }
 
@@ -65,7 +96,7 @@ pub(crate) struct Retrieval {
     #[command(flatten)]
     pub(crate) data: Data,
     /// Ways to search
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,…", default_values = ["bm25", "dense", "hybrid", "rerank"])]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,…", default_values = ["bm25", "dense", "hybrid", "rerank", "links"])]
     pub(crate) systems: Vec<System>,
     /// Only the first N queries of each set, in the order of their identifiers
     #[arg(long, value_name = "N")]
@@ -91,9 +122,12 @@ pub(crate) struct Grounding {
 pub(crate) struct Questions {
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Graphs that answer [default: multi-agent for qa; simple and multi-agent for loop]
+    /// Graphs that answer [default: multi-agent for qa; single-shot and multi-agent for loop]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) strategy: Vec<String>,
+    /// Also each graph without each of these parts: rerank, links, grades, notes, hypothesis, support, usefulness
+    #[arg(long, value_delimiter = ',', value_name = "PART,…")]
+    pub(crate) without: Vec<String>,
     /// Only N questions of each set, a sample that stays the same
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anchorite::{Engine, ModelInUse};
+use anchorite::{Engine, ModelInUse, Signals};
 use anchorite_eval::{Calibration, Ledger, Pair, Table, auroc, calibration, pair_sets, sampled};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ use crate::output::Output;
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct Graded {
     probability: f64,
+    /// What it rests on, for whoever wants to weigh it anew.
+    signals: Option<Signals>,
+    supported: bool,
     tokens_read: u64,
     seconds: f64,
 }
@@ -107,8 +110,13 @@ fn measure(
                 let support =
                     engine.claim_support(&pair.question, &pair.claim, &pair.premise, !arguments.no_generator)?;
                 let seconds = started.elapsed().as_secs_f64();
-                let new =
-                    Graded { probability: f64::from(support.probability), tokens_read: support.tokens_read, seconds };
+                let new = Graded {
+                    probability: f64::from(support.probability),
+                    signals: support.signals,
+                    supported: pair.supported,
+                    tokens_read: support.tokens_read,
+                    seconds,
+                };
                 ledger.insert(&pair.id, new)?;
                 new
             }

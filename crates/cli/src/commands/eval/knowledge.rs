@@ -125,7 +125,7 @@ impl Knowledge {
                 }
             };
             let scores = &passage.scores;
-            let score = scores.rerank.or(scores.fused).or(scores.dense).or(scores.bm25).unwrap_or_default();
+            let score = scores.blended.or(scores.fused).or(scores.dense).or(scores.bm25).unwrap_or_default();
             ranking.extend(
                 documents
                     .iter()

@@ -26,7 +26,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Eval, output: &Output) -> Result<
         EvalAction::Retrieval(arguments) => retrieval::run(engine, arguments, output),
         EvalAction::Grounding(arguments) => grounding::run(engine, arguments, output),
         EvalAction::Qa(arguments) => questions::run(engine, arguments, &["multi-agent"], output),
-        EvalAction::Loop(arguments) => questions::run(engine, arguments, &["simple", "multi-agent"], output),
+        EvalAction::Loop(arguments) => questions::run(engine, arguments, &["single-shot", "multi-agent"], output),
     }
 }
 

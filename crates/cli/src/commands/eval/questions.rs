@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anchorite::{AskOptions, BudgetLimits, Engine, ModelInUse, Status, Strategy};
+use anchorite::{AskOptions, BudgetLimits, Engine, ModelInUse, Piece, Status, Strategy};
 use anchorite_eval::{Collection, Ledger, Query, collections, sampled};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
@@ -19,9 +19,34 @@ use crate::output::Output;
 #[derive(Serialize)]
 struct Row {
     set: String,
-    strategy: &'static str,
+    strategy: String,
     #[serde(flatten)]
     figures: Figures,
+}
+
+/// A graph, and what is left out of it.
+struct System {
+    name: String,
+    strategy: Strategy,
+    without: Vec<Piece>,
+}
+
+/// What people build first: search, read, write, and believe it.
+const SINGLE_SHOT: &str = "single-shot";
+
+impl System {
+    fn named(name: &str) -> Result<Self> {
+        let (strategy, without) = match name {
+            SINGLE_SHOT => (Strategy::Simple, vec![Piece::Links, Piece::Support, Piece::Usefulness]),
+            _ => (name.parse()?, Vec::new()),
+        };
+        Ok(Self { name: name.to_owned(), strategy, without })
+    }
+
+    fn without(&self, piece: Piece) -> Self {
+        let without = self.without.iter().copied().chain([piece]).collect();
+        Self { name: format!("{} −{}", self.name, piece.name()), strategy: self.strategy, without }
+    }
 }
 
 #[derive(Serialize)]
@@ -33,7 +58,17 @@ struct Report {
 pub(crate) fn run(engine: &Engine, arguments: &Questions, default: &[&str], output: &Output) -> Result<Found> {
     let named = &arguments.strategy;
     let names: Vec<&str> = if named.is_empty() { default.to_vec() } else { named.iter().map(String::as_str).collect() };
-    let strategies: Vec<Strategy> = names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
+    let pieces: Vec<Piece> = arguments.without.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
+    let mut systems: Vec<System> = Vec::new();
+    for name in names {
+        let system = System::named(name)?;
+        let ablated: Vec<System> = match name {
+            SINGLE_SHOT => Vec::new(),
+            _ => pieces.iter().map(|&piece| system.without(piece)).collect(),
+        };
+        systems.push(system);
+        systems.extend(ablated);
+    }
     let cache = cache(&arguments.data)?;
     if let Some(folder) = &arguments.results {
         std::fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
@@ -47,11 +82,11 @@ pub(crate) fn run(engine: &Engine, arguments: &Questions, default: &[&str], outp
             continue;
         }
         let knowledge = Knowledge::of(engine, collection, &cache, output)?;
-        for &strategy in &strategies {
-            let asked = ask(engine, arguments, strategy, collection, &queries, &knowledge, output)?;
+        for system in &systems {
+            let asked = ask(engine, arguments, system, collection, &queries, &knowledge, output)?;
             let gold = |query: &Query| collection.judgements.get(&query.id);
             let figures = Figures::of(queries.iter().zip(&asked).map(|(query, asked)| (*query, asked, gold(query))));
-            rows.push(Row { set: collection.name.clone(), strategy: strategy.name(), figures });
+            rows.push(Row { set: collection.name.clone(), strategy: system.name.clone(), figures });
         }
     }
     if rows.is_empty() {
@@ -61,7 +96,8 @@ pub(crate) fn run(engine: &Engine, arguments: &Questions, default: &[&str], outp
     if output.json {
         output.document(&report)?;
     } else {
-        let rows = report.rows.iter().map(|row| (row.set.as_str(), row.strategy, &row.figures)).collect::<Vec<_>>();
+        let rows =
+            report.rows.iter().map(|row| (row.set.as_str(), row.strategy.as_str(), &row.figures)).collect::<Vec<_>>();
         output.line(table(&rows))?;
     }
     Ok(Found::Yes)
@@ -90,7 +126,7 @@ fn chosen<'c>(collection: &'c Collection, arguments: &Questions) -> Result<Vec<&
 fn ask(
     engine: &Engine,
     arguments: &Questions,
-    strategy: Strategy,
+    system: &System,
     collection: &Collection,
     queries: &[&Query],
     knowledge: &Knowledge,
@@ -105,18 +141,19 @@ fn ask(
     let depends_on = json!({
         "build": build(),
         "models": models,
-        "strategy": strategy.name(),
+        "strategy": system.name,
         "generator": !arguments.no_generator,
         "max_rounds": arguments.max_rounds,
         "timeout": arguments.timeout,
     });
-    let file = format!("{}.{}.jsonl", collection.name, strategy.name());
+    let file = format!("{}.{}.jsonl", collection.name, system.name.replace(" −", "-without-"));
     let mut ledger = match &arguments.results {
         Some(folder) => Ledger::<Asked>::open(&folder.join(file), &depends_on)?,
         None => Ledger::open_or_renew(&knowledge.folder.join(file), &depends_on)?,
     };
     let options = AskOptions {
-        strategy,
+        strategy: system.strategy,
+        without: system.without.clone(),
         budget: BudgetLimits {
             rounds: Some(arguments.max_rounds.max(1)),
             time: Some(Duration::from_secs(arguments.timeout)),
@@ -125,7 +162,7 @@ fn ask(
         no_generator: arguments.no_generator,
         ..AskOptions::default()
     };
-    let mut progress = Progress::new(output, format!("{}: {strategy}", collection.name), queries.len());
+    let mut progress = Progress::new(output, format!("{}: {}", collection.name, system.name), queries.len());
     let mut all = Vec::with_capacity(queries.len());
     for (index, query) in queries.iter().enumerate() {
         let asked = match ledger.get(&query.id) {
@@ -151,10 +188,13 @@ fn one(engine: &Engine, kb: &Path, query: &Query, options: &AskOptions, knowledg
         documents.dedup();
         anyhow::Ok(documents)
     };
-    Ok(Asked {
+    let mut asked = Asked {
         answer: answer.answer.clone(),
         declined: answer.status == Status::Declined,
         confidence: answer.confidence,
+        judged: answer.state.judged,
+        answerable: query.is_answerable(),
+        right: None,
         cited: documents(&mut answer.citations.iter().map(|citation| &citation.source))?,
         useful: documents(&mut answer.state.useful_documents.iter())?,
         stopped_by: answer.stopped_by.map(|cap| cap.to_string()),
@@ -163,5 +203,7 @@ fn one(engine: &Engine, kb: &Path, query: &Query, options: &AskOptions, knowledg
         tokens_read: answer.spent.tokens_read,
         tokens_written: answer.spent.tokens_written,
         seconds: answer.seconds,
-    })
+    };
+    asked.right = asked.is_right(query);
+    Ok(asked)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anchorite::core::Retriever;
-use anchorite::{Engine, Mode, ModelInUse, ModelRole, RERANKED};
+use anchorite::{Engine, Expansion, Mode, ModelInUse, ModelRole, RERANKED, SearchOptions};
 use anchorite_eval::{
     Collection, Interval, Ledger, Query, RetrievalScores, Run, Table, collections, mean_with_interval,
 };
@@ -151,13 +151,23 @@ fn search(
     let mode = match system {
         System::Bm25 => Mode::Bm25,
         System::Dense => Mode::Dense,
-        System::Hybrid | System::Rerank => Mode::Hybrid,
+        _ => Mode::Hybrid,
     };
-    let rerank = system == System::Rerank;
+    let rerank = !matches!(system, System::Bm25 | System::Dense | System::Hybrid);
+    let options = SearchOptions { mode, rerank, links: rerank && system != System::Rerank, ..SearchOptions::default() };
+    let ways: Vec<Expansion> = system.expansion().into_iter().collect();
+    let writes = ways.iter().any(|way| way.needs_generator());
+    if writes && engine.models().generator()?.is_none() {
+        bail!("there is no generator; run `cargo xtask setup`, or leave `{}` out of --systems", system.name());
+    }
     if rerank && engine.models().reranker()?.is_none() {
         bail!("there is no reranker; run `cargo xtask setup`, or leave `rerank` out of --systems");
     }
-    let used = |model: &ModelInUse| model.role == ModelRole::Embedder || (rerank && model.role == ModelRole::Reranker);
+    let used = |model: &ModelInUse| match model.role {
+        ModelRole::Embedder => true,
+        ModelRole::Reranker => rerank,
+        ModelRole::Generator => writes,
+    };
     let models: Vec<String> = engine.models().in_use().into_iter().filter(used).map(|model| model.sha256).collect();
     let depends_on = json!({ "build": build(), "models": models, "passages": PASSAGES });
     let path = knowledge.folder.join(format!("rankings-{}.jsonl", system.name()));
@@ -170,14 +180,14 @@ fn search(
             let retriever = match &retriever {
                 Some(retriever) => retriever,
                 None => {
-                    let opened = engine.retriever(&knowledge.kb, mode, rerank, RERANKED)?;
+                    let opened = engine.retriever(&knowledge.kb, &options, RERANKED)?;
                     // The indexes are loaded by the first search, which is not what a query takes.
                     opened.retrieve(&query.text, PASSAGES)?;
                     retriever.insert(opened)
                 }
             };
             let started = Instant::now();
-            let passages = retriever.retrieve(&query.text, PASSAGES)?;
+            let passages = engine.search_with(retriever, &query.text, PASSAGES, &ways)?.results;
             let seconds = started.elapsed().as_secs_f64();
             let ranking = knowledge.ranking(retriever.snapshot(), &mut known, &passages, &query.excluded())?;
             ledger.insert(&query.id, Answered { ranking, seconds })?;

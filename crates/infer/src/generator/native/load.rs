@@ -1,7 +1,5 @@
 //! The weights of a GGUF file, laid out for the processor.
 
-use std::io::{Read, Seek, SeekFrom};
-
 use anchorite_kernels::{BlockKind, BlockLinear, CausalHeads, FloatLinear, Isa, Team};
 use anchorite_models::GeneratorArchitecture as Architecture;
 use candle_core::Device;
@@ -12,18 +10,19 @@ use super::matrix::Matrix;
 use super::rotary::Rotary;
 use super::{Attention, Layer, Mixer, NativeDecoder, PAGE, Scratch, ShortConvolution};
 use crate::error::LoadError;
+use crate::generator::source::{ReadAt, Reader};
 use crate::generator::spec::DecoderSpec;
 
 impl NativeDecoder {
     /// Reads the tensors of an already validated file, to compute on `threads` threads.
-    pub(crate) fn load<R: Read + Seek>(
+    pub(crate) fn load(
         spec: DecoderSpec,
         content: &Content,
-        reader: &mut R,
+        source: &dyn ReadAt,
         threads: usize,
     ) -> Result<Self, LoadError> {
         let (isa, team) = (Isa::detect(), Team::new(threads));
-        let mut tensors = Tensors { content, reader, isa, team: &team, bytes: Vec::new() };
+        let tensors = Tensors { content, source, isa, team: &team };
         let embeddings = tensors.matrix("token_embd", None, spec.hidden)?;
         let output = match tensors.has("output.weight") {
             true => Some(tensors.matrix("output", None, spec.hidden)?),
@@ -54,13 +53,11 @@ impl NativeDecoder {
 }
 
 /// Reads tensors by name, with the name in every error.
-struct Tensors<'a, R> {
+struct Tensors<'a> {
     content: &'a Content,
-    reader: &'a mut R,
+    source: &'a dyn ReadAt,
     isa: Isa,
     team: &'a Team,
-    /// The tensor read last, as the file has it.
-    bytes: Vec<u8>,
 }
 
 /// How a type of GGUF is multiplied as it is; `None` for plain numbers and for what has no kernel of its own.
@@ -78,7 +75,7 @@ fn block_kind(kind: GgmlDType) -> Option<BlockKind> {
     })
 }
 
-impl<R: Read + Seek> Tensors<'_, R> {
+impl Tensors<'_> {
     fn has(&self, name: &str) -> bool {
         self.content.tensor_infos.contains_key(name)
     }
@@ -91,28 +88,28 @@ impl<R: Read + Seek> Tensors<'_, R> {
         self.content.tensor_infos.get(name).ok_or_else(|| self.fault(name, &"missing from the file"))
     }
 
-    fn quantized(&mut self, name: &str) -> Result<QTensor, LoadError> {
+    fn quantized(&self, name: &str) -> Result<QTensor, LoadError> {
         self.info(name)?;
-        self.content.tensor(self.reader, name, &Device::Cpu).map_err(|error| self.fault(name, &error))
+        self.content.tensor(&mut Reader::new(self.source), name, &Device::Cpu).map_err(|error| self.fault(name, &error))
     }
 
     /// Any tensor as plain numbers.
-    fn floats(&mut self, name: &str) -> Result<Vec<f32>, LoadError> {
+    fn floats(&self, name: &str) -> Result<Vec<f32>, LoadError> {
         let tensor = self.quantized(name)?;
         let numbers = tensor.dequantize(&Device::Cpu).and_then(|tensor| tensor.flatten_all()?.to_vec1());
         numbers.map_err(|error| self.fault(name, &error))
     }
 
-    fn norm(&mut self, name: &str) -> Result<Vec<f32>, LoadError> {
+    fn norm(&self, name: &str) -> Result<Vec<f32>, LoadError> {
         self.floats(name)
     }
 
-    fn optional_norm(&mut self, name: &str) -> Result<Option<Vec<f32>>, LoadError> {
+    fn optional_norm(&self, name: &str) -> Result<Option<Vec<f32>>, LoadError> {
         if self.has(name) { self.norm(name).map(Some) } else { Ok(None) }
     }
 
     /// Weights `[rows, columns]` with their bias, checked against the sizes that the metadata promise.
-    fn matrix(&mut self, name: &str, rows: Option<usize>, columns: usize) -> Result<Matrix, LoadError> {
+    fn matrix(&self, name: &str, rows: Option<usize>, columns: usize) -> Result<Matrix, LoadError> {
         let (weight_name, bias_name) = (format!("{name}.weight"), format!("{name}.bias"));
         let info = self.info(&weight_name)?;
         let (kind, shape, offset) = (info.ggml_dtype, info.shape.dims().to_vec(), info.offset);
@@ -129,33 +126,24 @@ impl<R: Read + Seek> Tensors<'_, R> {
             let bias = bias.unwrap_or_else(|| vec![0.0; shape[0]]);
             return Ok(Matrix::Floats(FloatLinear::new(self.isa, &weight, &bias, columns)));
         }
-        let kind = match block_kind(kind) {
-            Some(kind) => {
-                self.read(&weight_name, offset, shape[0] * columns / kind.inputs() * kind.bytes())?;
-                kind
-            }
-            None => {
-                // Kinds of two and three bits, which have no kernel of their own, become eight bits, nearly exactly.
-                let whole = self.quantized(&weight_name)?.dequantize(&Device::Cpu);
-                let bytes =
-                    whole.and_then(|whole| Ok(QTensor::quantize(&whole, GgmlDType::Q8_0)?.data()?.into_owned()));
-                self.bytes = bytes.map_err(|error| self.fault(&weight_name, &error))?;
-                BlockKind::Q8_0
-            }
+        let Some(kind) = block_kind(kind) else {
+            // Kinds of two and three bits, which have no kernel of their own, become eight bits, nearly exactly.
+            let whole = self.quantized(&weight_name)?.dequantize(&Device::Cpu);
+            let bytes = whole.and_then(|whole| Ok(QTensor::quantize(&whole, GgmlDType::Q8_0)?.data()?.into_owned()));
+            let bytes = bytes.map_err(|error| self.fault(&weight_name, &error))?;
+            let layer = BlockLinear::new(self.isa, self.team, BlockKind::Q8_0, &bytes, columns, bias.as_deref());
+            return Ok(Matrix::Blocks(layer));
         };
-        let layer = BlockLinear::new(self.isa, self.team, kind, &self.bytes, columns, bias.as_deref());
-        Ok(Matrix::Blocks(layer))
+        if !columns.is_multiple_of(kind.inputs()) {
+            return Err(self.fault(&weight_name, &format!("rows of {columns}, not of blocks of {}", kind.inputs())));
+        }
+        let begin = self.content.tensor_data_offset.saturating_add(offset);
+        let read = |at: usize, bytes: &mut [u8]| self.source.read_exact_at(bytes, begin.saturating_add(at as u64));
+        let layer = BlockLinear::read(self.isa, self.team, kind, (shape[0], columns), bias.as_deref(), read);
+        layer.map(Matrix::Blocks).map_err(|error| self.fault(&weight_name, &error))
     }
 
-    /// Fills `bytes` with what the file has `offset` bytes behind its header.
-    fn read(&mut self, name: &str, offset: u64, length: usize) -> Result<(), LoadError> {
-        self.bytes.resize(length, 0);
-        let at = SeekFrom::Start(self.content.tensor_data_offset.saturating_add(offset));
-        let read = self.reader.seek(at).and_then(|_| self.reader.read_exact(&mut self.bytes));
-        read.map_err(|error| self.fault(name, &error))
-    }
-
-    fn layer(&mut self, spec: &DecoderSpec, index: usize, page: &mut (usize, usize)) -> Result<Layer, LoadError> {
+    fn layer(&self, spec: &DecoderSpec, index: usize, page: &mut (usize, usize)) -> Result<Layer, LoadError> {
         let name = |part: &str| format!("blk.{index}.{part}");
         let groups = spec.key_value_heads[index];
         let local = spec.is_local(index);
