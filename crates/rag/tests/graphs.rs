@@ -233,6 +233,33 @@ fn m29_what_is_not_borne_out_is_written_again_and_the_cap_holds() {
 }
 
 #[test]
+fn m17_f35_nothing_is_written_again_and_again_from_the_same_passages() {
+    // The classic graph's fault elsewhere: what is not supported is written again, greedily, until a limit ends it.
+    let invented = "The museum was moved to Lisbon by elephants.";
+    for strategy in [Strategy::SelfRag, Strategy::Reflect] {
+        let generator = ScriptedGenerator::new(&[invented; 40]).choosing(&[NO; 80]);
+        let limits = BudgetLimits { rounds: Some(1), ..BudgetLimits::default() };
+        let trial = trial(strategy, "When does the museum open?", &[MUSEUM], &generator, limits);
+        let written = trial.path().iter().filter(|node| **node == "generate").count();
+        assert_eq!(written, 1 + Settings::default().rewrites, "{strategy}: {:?}", trial.path());
+        assert_eq!(trial.answer.status, Status::Declined, "{strategy}: {:#?}", trial.answer);
+    }
+}
+
+#[test]
+fn f22_passages_that_a_context_has_no_room_for_are_left_out_and_told() {
+    let long = format!("The museum opens at nine. {}", "Much more is said of the museum. ".repeat(30));
+    let texts: Vec<(&str, &str)> = ["One", "Two", "Three", "Four"].map(|title| (title, long.as_str())).to_vec();
+    let generator = ScriptedGenerator::new(&["The museum opens at nine."; 9]).reading(1_600);
+    let limits = BudgetLimits::default();
+    let trial = trial(Strategy::Simple, "When does the museum open?", &texts, &generator, limits);
+    let note = &trial.answer.steps.iter().find(|step| step.node == "generate").expect("written").note;
+    assert!(note.contains("passages left out for the generator's context"), "{note}");
+    assert_eq!(trial.answer.question, "When does the museum open?");
+    assert_eq!(trial.answer.status, Status::Answered, "{:#?}", trial.answer);
+}
+
+#[test]
 fn m30_a_question_of_two_parts_is_not_answered_by_one() {
     let question = "When does the museum open, and who founded the museum?";
     let one = "The museum opens at nine.";

@@ -36,6 +36,7 @@ pub struct ScriptedGenerator {
     fingerprint: ModelFingerprint,
     replies: Mutex<VecDeque<String>>,
     choices: Mutex<VecDeque<Vec<f32>>>,
+    context: usize,
 }
 
 impl ScriptedGenerator {
@@ -46,7 +47,14 @@ impl ScriptedGenerator {
             fingerprint: fingerprint("scripted"),
             replies: Mutex::new(replies.iter().map(|reply| (*reply).to_owned()).collect()),
             choices: Mutex::new(VecDeque::new()),
+            context: 4096,
         }
+    }
+
+    /// Reads at most `tokens` (words), reply included.
+    #[must_use]
+    pub fn reading(self, tokens: usize) -> Self {
+        Self { context: tokens, ..self }
     }
 
     /// Gives `choices` as probabilities, in order, before it goes back to the first option.
@@ -69,7 +77,7 @@ impl Generator for ScriptedGenerator {
     }
 
     fn context_length(&self) -> usize {
-        4096
+        self.context
     }
 
     fn prompt_tokens(&self, prompt: &Prompt) -> Result<usize, InferenceError> {

@@ -65,7 +65,8 @@ pub(crate) fn transform_query(parts: &Parts<'_>, state: &RagState, context: &Nod
         candidates.push(with_names(written.text.trim(), &state.question));
     }
     candidates.push(with_names(guess, &state.question));
-    candidates.retain(|candidate| !candidate.trim().is_empty());
+    // A line of several is one of those that the prompt lists as searched.
+    candidates.retain(|candidate| !candidate.trim().is_empty() && !candidate.contains(" | "));
     candidates.retain(|candidate| is_grounded(candidate, &state.question, &evidence));
     // Without a generator, and where it drifts: the question again, in the words of the passage that comes nearest to it.
     let nearest = evidence.iter().find(|passage| !passage.title.is_empty() && missing.is_empty());

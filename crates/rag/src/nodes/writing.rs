@@ -61,7 +61,7 @@ pub(crate) fn generate(parts: &Parts<'_>, state: &RagState, context: &NodeContex
     let text = match parts.generator {
         Some(generator) => {
             let faults = again.map(|draft| draft.faults.as_slice()).unwrap_or_default();
-            let prompt = prompts::answer(&state.question, &passages, &computed, faults);
+            let prompt = prompts::answer(&state.question, &passages, &computed, faults, &state.findings);
             let options = GenerateOptions::greedy(parts.settings.answer_tokens).stop_at("\nQuestion:").stop_at("\n\n");
             let written = generator.generate(&prompt, &options, context.budget(), &mut |piece| {
                 context.progress(piece);

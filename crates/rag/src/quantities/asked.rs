@@ -76,6 +76,10 @@ fn required_dimensions(question: &Question<'_>) -> Option<Vec<Dimension>> {
                 let unit = spans.get(index + 2).and_then(|noun| unit_at(question.text, noun.start));
                 return Some(vec![unit.map_or(Dimension::Count, |(unit, _)| unit.dimension)]);
             }
+            // A sum is high as well as a tower.
+            ("how", "high") if words.iter().skip(index + 2).take(3).any(|word| SUMS.contains(&word.as_str())) => {
+                return Some(vec![Dimension::Money]);
+            }
             ("how", degree) => {
                 return DEGREES.iter().find(|row| row.0 == degree).map(|row| row.1.to_vec());
             }

@@ -39,6 +39,7 @@ fn m53_the_wording_of_the_article_and_of_the_question_in_small_letters_lead_to_t
     for question in [
         QUESTION,
         "how much can i receive if i am denied boarding, for flights from delhi to munich?",
+        "How high is the compensation if boarding is denied on flights from Delhi to Munich?",
         "How much can I receive if I am denied boarding, for flights from Delhi to Munich? The airline is an EU airline.",
     ] {
         for rule in [RULE_SENTENCE, SEED_WORDING] {
