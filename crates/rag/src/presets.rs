@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anchorite_core::Budget;
-use anchorite_graph::{CompileError, END, Graph, GraphBuilder, Guard, START};
+use anchorite_graph::{CompileError, END, Graph, GraphBuilder, Guard, NodeContext, START};
 use thiserror::Error;
 
 use crate::Parts;
@@ -227,7 +227,7 @@ fn react<'a>(parts: &'a Parts<'a>) -> Result<Graph<'a, RagState>, CompileError> 
         .node(node::ACT, move |state, context| nodes::act(parts, state, context))
         .node(node::RETRIEVE, move |state, context| nodes::retrieve(parts, state, context))
         .node(node::GRADE, move |state, context| nodes::grade_documents(parts, state, context))
-        .node(node::OBSERVE, move |state, context| nodes::observe(parts, state, context))
+        .node(node::OBSERVE, |state: &RagState, context: &NodeContext<'_>| nodes::observe(state, context))
         .node(node::FINISH, move |state, context| nodes::finish(parts, state, context))
         .node(node::CHECK, move |state, context| nodes::grade_generation(parts, state, context))
         .edge(START, node::ACT)

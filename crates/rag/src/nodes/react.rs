@@ -70,7 +70,7 @@ fn searching(action: Action, state: &RagState) -> RagUpdate {
 }
 
 /// Tells the agent what its action has shown.
-pub(crate) fn observe(parts: &Parts<'_>, state: &RagState, context: &NodeContext<'_>) -> Update {
+pub(crate) fn observe(state: &RagState, context: &NodeContext<'_>) -> Update {
     let line = match &*state.action {
         Action::Search(_) => format!("Observation: {} new useful passages.", *state.newly_useful),
         Action::Lookup(words) => {
@@ -92,7 +92,6 @@ pub(crate) fn observe(parts: &Parts<'_>, state: &RagState, context: &NodeContext
         Action::Finish(_) => "Observation: the passages do not bear that answer out.".to_owned(),
     };
     context.note(&line);
-    let _ = parts;
     Ok(RagUpdate { scratchpad: vec![line], ..RagUpdate::default() })
 }
 
