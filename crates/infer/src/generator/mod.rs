@@ -52,7 +52,8 @@ use crate::error::LoadError;
 /// Longest context kept in memory; models that allow more are used up to here.
 const MAX_CONTEXT: usize = 32_768;
 
-/// Bytes that weights take once they are laid out for the processor, and the largest tensor as it was read.
+/// Bytes that weights take once they are laid out for the processor, and the largest tensor once more: plain numbers and
+/// kinds of two and three bits are read whole before they are.
 fn memory_of(header: &GgufHeader) -> u64 {
     let laid_out = |tensor: &GgufTensor| match tensor.ggml_type {
         GgmlType::F32 => tensor.bytes,
@@ -271,30 +272,30 @@ impl LocalGenerator {
         if tokens.len() > limit { Err(InferenceError::PromptTooLong { tokens: tokens.len(), limit }) } else { Ok(()) }
     }
 
-    /// Log-probability of each token of `text` after `prompt`, which `memory` holds; `logits` are those after its last token.
-    fn expected(
+    /// Mean log-probability of the tokens of `option` after what `state` holds; `logits` are those after its last token.
+    fn option_score(
         &self,
-        text: &[u32],
+        option: &[u32],
         logits: &[f32],
         prompt: &[u32],
         memory: &mut Memory,
         budget: &Budget,
-    ) -> Result<Vec<f32>, InferenceError> {
-        let Some((&first, rest)) = text.split_first() else {
+    ) -> Result<f32, InferenceError> {
+        let Some((&first, rest)) = option.split_first() else {
             return Err(InferenceError::EmptyInput { what: "option" });
         };
-        let mut expected = vec![log_softmax(logits)[first as usize]];
+        let mut sum = log_softmax(logits)[first as usize];
         if !rest.is_empty() {
             if memory.len() != prompt.len() {
                 // A state that can't go back forgot the prompt after the option before.
                 self.read(prompt, memory, budget)?;
             }
-            let rows = self.pass(&text[..rest.len()], memory, rest.len(), budget)?;
+            let rows = self.pass(&option[..rest.len()], memory, rest.len(), budget)?;
             budget.note_read(rest.len());
-            expected.extend(rows.iter().zip(rest).map(|(row, &next)| log_softmax(row)[next as usize]));
+            sum += rows.iter().zip(rest).map(|(row, &next)| log_softmax(row)[next as usize]).sum::<f32>();
             memory.truncate(prompt.len());
         }
-        Ok(expected)
+        Ok(sum / option.len() as f32)
     }
 }
 
@@ -383,11 +384,8 @@ impl Generator for LocalGenerator {
         let logits = logits.get(0);
         let scores = encoded
             .iter()
-            .map(|option| {
-                let expected = self.expected(option, logits, &tokens, &mut memory, budget)?;
-                Ok(expected.iter().sum::<f32>() / expected.len() as f32)
-            })
-            .collect::<Result<Vec<f32>, InferenceError>>()?;
+            .map(|option| self.option_score(option, logits, &tokens, &mut memory, budget))
+            .collect::<Result<Vec<f32>, _>>()?;
         Ok(log_softmax(&scores).into_iter().map(f32::exp).collect())
     }
 }

@@ -6,7 +6,8 @@ use super::sigmoid;
 use crate::Parts;
 
 /// Weights of the cross-encoder's logit, of the fused score and of being named by one of the best passages, and the
-/// constant: logistic regression on the relevance judgements of the development sets. The logit alone tells less: the
+/// constant: logistic regression on the first ten passages of 60 queries each of hotpotqa, musique
+/// and twowiki. The logit alone tells less (AUROC .78 beside .88): the
 /// second passage of a question of two steps does not look like an answer to it.
 const LOGIT: f32 = 0.15;
 const FUSED: f32 = 2.2;
