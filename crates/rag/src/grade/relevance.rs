@@ -6,9 +6,9 @@ use super::sigmoid;
 use crate::Parts;
 
 /// Weights of the cross-encoder's logit, of the fused score and of being named by one of the best passages, and the
-/// constant: logistic regression on the first ten passages of 60 queries each of hotpotqa, musique
-/// and twowiki. The logit alone tells less (AUROC .78 beside .88): the
-/// second passage of a question of two steps does not look like an answer to it.
+/// constant, by logistic regression. On the first ten passages of 60 queries each of hotpotqa, musique and twowiki they
+/// order with an AUROC of .87, the logit alone with .77 (the second passage of a question of two steps does not look like
+/// an answer to it), and say .18 on average where .21 is true.
 const LOGIT: f32 = 0.15;
 const FUSED: f32 = 2.2;
 const LINKED: f32 = 2.8;
