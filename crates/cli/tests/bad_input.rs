@@ -167,8 +167,13 @@ fn knowledge_base_of_another_embedder(place: &Workplace, dimensions: usize) {
     let other = ModelFingerprint { name: "another-embedder".to_owned(), sha256: "ab".repeat(32) };
     let text = "The Danube is 2,850 km long.".to_owned();
     let chunk = Chunk { ordinal: 0, start: 0, end: text.len(), text: text.clone() };
-    let document =
-        Document { source: "danube.txt".to_owned(), title: String::new(), text, metadata: Default::default() };
+    let document = Document {
+        source: "danube.txt".to_owned(),
+        title: String::new(),
+        text,
+        metadata: Default::default(),
+        outline: Vec::new(),
+    };
     let vector = Embedding::new((1..=dimensions).map(|value| value as f32).collect()).expect("an embedding");
     let mut writer = KnowledgeBase::at(place.path().join("other.kb"))
         .create_or_open_writer(&other, dimensions)

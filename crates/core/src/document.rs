@@ -53,6 +53,33 @@ pub struct Document {
     /// Further fields, as they were found.
     #[serde(default)]
     pub metadata: BTreeMap<String, serde_json::Value>,
+    /// Pages and headings of the text, in the order of their offsets; empty where nothing is known of either.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outline: Vec<Landmark>,
+}
+
+/// Something that stands at a place of a document's text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Landmark {
+    /// Byte offset in the text, on a character border.
+    pub at: usize,
+    /// What begins there.
+    pub kind: LandmarkKind,
+}
+
+/// What a [`Landmark`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LandmarkKind {
+    /// A page, slide or sheet with this number (from 1) begins.
+    Page(u32),
+    /// A heading stands here, down to `end`.
+    Heading {
+        /// 1 is the topmost.
+        level: u8,
+        /// One past the heading's last byte.
+        end: usize,
+    },
 }
 
 impl Document {

@@ -14,7 +14,7 @@ mod typed;
 
 pub use answer::{Answer, AnswerState, Citation, Claim, Judged, Status, StepRecord, Verdict};
 pub use budget::{Budget, BudgetExceeded, BudgetLimits, Spent};
-pub use document::{Chunk, ContentHash, Document, Passage, Scores, titled};
+pub use document::{Chunk, ContentHash, Document, Landmark, LandmarkKind, Passage, Scores, titled};
 pub use embedding::{Embedding, EmbeddingError};
 pub use error::{InferenceError, RetrieveError};
 pub use limits::{LimitExceeded, Limits};

@@ -145,7 +145,7 @@ impl Reader {
             return Item::Error(error.into());
         }
         let (source, title) = (name.to_owned(), title(&text));
-        let document = Document { source, title, text, metadata: Default::default() };
+        let document = Document { source, title, text, metadata: Default::default(), outline: Vec::new() };
         Item::Document { document, warning: decoded.lost.some() }
     }
 

@@ -117,7 +117,10 @@ impl Records {
             return self.too_large(format!("the text of {source}"), "document_bytes", actual, allowed);
         }
         let metadata = fields.into_iter().collect();
-        Item::Document { document: Document { source, title, text, metadata }, warning: lost.some() }
+        Item::Document {
+            document: Document { source, title, text, metadata, outline: Vec::new() },
+            warning: lost.some(),
+        }
     }
 }
 

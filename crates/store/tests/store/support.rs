@@ -26,7 +26,13 @@ pub(crate) fn embed(text: &str) -> Embedding {
 }
 
 pub(crate) fn document(source: &str, title: &str, text: &str) -> Document {
-    Document { source: source.into(), title: title.into(), text: text.into(), metadata: BTreeMap::new() }
+    Document {
+        source: source.into(),
+        title: title.into(),
+        text: text.into(),
+        metadata: BTreeMap::new(),
+        outline: Vec::new(),
+    }
 }
 
 /// One chunk a sentence.
