@@ -1,10 +1,10 @@
 //! Anchorite answers questions from your own documents, on your own machine, with no network, and checks its own answers.
 //!
 //! ```no_run
-//! use anchorite::{AskOptions, Engine, EngineOptions};
+//! use anchorite::{AskOptions, Engine, EngineOptions, IngestOptions};
 //!
 //! let engine = Engine::new(EngineOptions::default());
-//! engine.ingest("notes.kb".as_ref(), &["notes/".into()], &mut |_| {})?;
+//! engine.ingest("notes.kb".as_ref(), &["notes/".into()], &IngestOptions::default(), &mut |_| {})?;
 //! let answer = engine.ask("notes.kb".as_ref(), "When does the lease end?", &AskOptions::default(), &mut |_| {})?;
 //! println!("{}", answer.answer);
 //! # Ok::<(), anchorite::Error>(())
@@ -22,6 +22,7 @@ mod engine;
 mod error;
 mod grounding;
 mod ingest;
+mod management;
 mod models;
 mod ranking;
 mod search;
@@ -41,6 +42,7 @@ pub use bench::{BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport,
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use grounding::ClaimSupport;
-pub use ingest::{Attention, IngestProgress, IngestReport};
+pub use ingest::{Attention, IngestOptions, IngestProgress, IngestReport, SecretPolicy};
+pub use management::{DeletionReport, ExportReport, delete, export, find_document};
 pub use models::{ModelInUse, Models};
-pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults};
+pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults, ViewOptions};

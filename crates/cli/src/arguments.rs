@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::eval::arguments::Eval;
+use crate::commands::kb::arguments::Kb;
 
 /// Answers questions from your own documents, on your own machine, with no network, and checks its own answers.
 #[derive(Debug, Parser)]
@@ -91,6 +92,42 @@ pub(crate) struct KnowledgeBase {
     pub(crate) kb: PathBuf,
 }
 
+/// Who looks, and at which documents.
+#[derive(Debug, Default, Args)]
+pub(crate) struct View {
+    /// See only what this person may see: what is public and what is theirs
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) viewer: Option<String>,
+    /// … and what has this access label; may be given several times
+    #[arg(long = "label", value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+    /// See only documents that fulfil a condition: 'year >= 2020 and (lang = "en" or not tags = draft)'
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+}
+
+/// Whose documents are, who may see them, and how long they are kept.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Custody {
+    /// Whose the documents are; others don't see them unless --access says so
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Who may see them: public, private, or a label that viewers hold
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) access: Option<String>,
+    /// When they go: a day (2027-01-31), a number of days from now (90d), or never
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) expires: Option<String>,
+}
+
+/// Who makes a change.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Actor {
+    /// Who makes the change, for the history and the audit trail [default: the user's name]
+    #[arg(long, value_name = "NAME", env = "ANCHORITE_ACTOR")]
+    pub(crate) by: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Ingest {
     /// Files and folders; - for standard input
@@ -98,6 +135,13 @@ pub(crate) struct Ingest {
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) place: KnowledgeBase,
+    #[command(flatten)]
+    pub(crate) custody: Custody,
+    /// What to do with documents that hold keys, tokens, passwords or card numbers: allow, flag, redact or refuse
+    #[arg(long, default_value = "flag", value_name = "POLICY")]
+    pub(crate) secrets: String,
+    #[command(flatten)]
+    pub(crate) actor: Actor,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -132,6 +176,11 @@ pub(crate) struct Search {
     /// Ask more than was asked: rules, paraphrase, step-back, decompose, hyde
     #[arg(long, value_delimiter = ',', value_name = "WAY,…")]
     pub(crate) expand: Vec<String>,
+    #[command(flatten)]
+    pub(crate) view: View,
+    /// Prefer recent documents: after so many days one has lost half of what its age can cost it
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) half_life: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -165,6 +214,11 @@ pub(crate) struct Ask {
     /// Answer in sentences of the documents, without the generator
     #[arg(long)]
     pub(crate) no_generator: bool,
+    #[command(flatten)]
+    pub(crate) view: View,
+    /// Prefer recent documents: after so many days one has lost half of what its age can cost it
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) half_life: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -309,70 +363,6 @@ pub(crate) struct Chat {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Kb {
-    #[command(subcommand)]
-    pub(crate) action: KbAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KbAction {
-    /// Counts, sizes, generation, bi-encoder
-    Stats {
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// The documents
-    List {
-        #[command(flatten)]
-        place: KnowledgeBase,
-        /// Skip this many
-        #[arg(long, default_value_t = 0, value_name = "N")]
-        offset: u64,
-        /// Show at most this many
-        #[arg(long, default_value_t = 100, value_name = "N")]
-        limit: u64,
-    },
-    /// One document with its chunks, by source or number
-    Show {
-        /// Source or number of the document
-        document: String,
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// Delete documents, by source or number
-    Delete {
-        /// Sources or numbers
-        #[arg(required = true, value_name = "DOCUMENT")]
-        documents: Vec<String>,
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// What was known after each node of the questions asked with --thread
-    Thread {
-        /// Name of the thread
-        thread: String,
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// Compute every hash again and look at everything; exit code 1 if something is wrong
-    Verify {
-        #[command(flatten)]
-        place: KnowledgeBase,
-        /// Build search indexes that are damaged again
-        #[arg(long)]
-        repair: bool,
-    },
-    /// The generations, newest first
-    History {
-        #[command(flatten)]
-        place: KnowledgeBase,
-        /// Show at most this many
-        #[arg(long, default_value_t = 20, value_name = "N")]
-        limit: u64,
-    },
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Models {
     #[command(subcommand)]
     pub(crate) action: ModelsAction,
@@ -406,7 +396,7 @@ pub(crate) struct Graph {
     pub(crate) format: GraphFormat,
 }
 
-fn positive(text: &str) -> Result<usize, String> {
+pub(crate) fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
         _ => Err("give a number from 1 on".to_owned()),

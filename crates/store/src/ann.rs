@@ -5,7 +5,6 @@
 //! several threads, are where the library has lost nodes. What was removed from the knowledge base stays in the graph as a
 //! bridge, is refused by the predicate of the search, and goes when the index is built anew.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
@@ -86,13 +85,9 @@ impl AnnIndex {
         self.index.contains(chunk.unsigned_abs())
     }
 
-    /// The nearest chunks that are not in `removed`, nearest first by the index's own rounded numbers.
-    pub(crate) fn search(&self, query: &[f32], count: usize, removed: &HashSet<i64>) -> Result<Vec<i64>, String> {
-        let matches = if removed.is_empty() {
-            self.index.search(query, count)
-        } else {
-            self.index.filtered_search(query, count, |key| !removed.contains(&key.cast_signed()))
-        };
+    /// The nearest chunks that `admits` lets through, nearest first by the index's own rounded numbers.
+    pub(crate) fn search(&self, query: &[f32], count: usize, admits: &dyn Fn(i64) -> bool) -> Result<Vec<i64>, String> {
+        let matches = self.index.filtered_search(query, count, |key| admits(key.cast_signed()));
         let matches = matches.map_err(|error| error.to_string())?;
         Ok(matches.keys.into_iter().map(u64::cast_signed).collect())
     }
@@ -113,6 +108,8 @@ pub(crate) fn read_verified(storage: &dyn Storage, folder: &Path, sha256: &str) 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
@@ -140,21 +137,21 @@ mod tests {
         let bytes = built(300);
         let index = AnnIndex::from_bytes(&bytes, DIM, 300, 300).expect("whole");
         let all = vectors(400);
-        assert_eq!(index.search(&all[41], 1, &HashSet::new()), Ok(vec![42]));
+        assert_eq!(index.search(&all[41], 1, &|_| true), Ok(vec![42]));
         index.reserve(100).expect("room");
         for (vector, chunk) in all[300..].iter().zip(301..) {
             index.add(chunk, vector).expect("added");
         }
         let grown = AnnIndex::from_bytes(&index.to_bytes().expect("bytes"), DIM, 400, 400).expect("whole");
-        assert_eq!(grown.search(&all[350], 1, &HashSet::new()), Ok(vec![351]));
-        assert_eq!(grown.search(&all[41], 1, &HashSet::new()), Ok(vec![42]));
+        assert_eq!(grown.search(&all[350], 1, &|_| true), Ok(vec![351]));
+        assert_eq!(grown.search(&all[41], 1, &|_| true), Ok(vec![42]));
     }
 
     #[test]
     fn f33_removed_entries_are_passed_over_and_enough_others_found() {
         let index = AnnIndex::from_bytes(&built(300), DIM, 300, 300).expect("whole");
         let removed: HashSet<i64> = (1..=300).filter(|chunk| chunk % 10 != 0).collect();
-        let found = index.search(&vectors(1)[0], 30, &removed).expect("found");
+        let found = index.search(&vectors(1)[0], 30, &|chunk| !removed.contains(&chunk)).expect("found");
         assert_eq!(found.len(), 30);
         assert!(found.iter().all(|chunk| chunk % 10 == 0), "{found:?}");
     }
@@ -189,7 +186,7 @@ mod tests {
                 bytes[at] = value;
             }
             if let Ok(index) = AnnIndex::from_bytes(&bytes, DIM, 60, 60) {
-                let found = index.search(&vectors(1)[0], 20, &HashSet::from([3])).expect("answers");
+                let found = index.search(&vectors(1)[0], 20, &|chunk| chunk != 3).expect("answers");
                 prop_assert!(found.iter().all(|chunk| (1..=60).contains(chunk) && *chunk != 3));
             }
         }

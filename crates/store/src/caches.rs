@@ -210,6 +210,18 @@ pub(crate) fn refresh(writer: &mut Writer, progress: &mut dyn FnMut(usize, usize
     Ok(Refresh { ann, bm25 })
 }
 
+/// Forgets the caches that hold anything of what was removed, so that they are built anew.
+pub(crate) fn forget_where_removed(writer: &Writer) -> Result<(), StoreError> {
+    let (connection, folder) = (&writer.connection, &writer.place.folder);
+    for kind in [Kind::Ann, Kind::Bm25] {
+        let Some(record) = Record::read(connection, kind).at(folder)? else { continue };
+        if record.removed_entries(connection).at(folder)? > 0 {
+            connection.execute("DELETE FROM caches WHERE kind = ?1", [kind.name()]).at(folder)?;
+        }
+    }
+    Ok(())
+}
+
 fn plan(writer: &Writer, kind: Kind, present: &Present) -> Result<Plan, StoreError> {
     let (place, connection, settings) = (&writer.place, &writer.connection, &writer.place.settings);
     let folder = &place.folder;

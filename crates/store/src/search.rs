@@ -16,6 +16,7 @@ use crate::fusion::{Scored, score_fusion};
 use crate::ranking::{Hit, TopK};
 use crate::snapshot::Snapshot;
 use crate::vectors::Matrix;
+use crate::view::Selection;
 use crate::writer::KnowledgeBase;
 use crate::{texts, vectors};
 
@@ -31,6 +32,12 @@ pub enum Mode {
     /// Words.
     Bm25,
 }
+
+/// Fewer chunks than this are compared one by one rather than looked for in the graph …
+const NARROW: usize = 2_000;
+
+/// … and fewer than this part of all: a search of the graph would walk past too many that are not wanted.
+const NARROW_SHARE: usize = 50;
 
 /// What is needed to search vectors: the cache, if there is a good one, and the rest.
 pub(crate) struct Meaning {
@@ -99,16 +106,22 @@ impl Meaning {
         Ok(Self { cached, rest })
     }
 
-    /// Candidates of the cache for the best `k`; `None` if exact search must be used instead.
-    fn candidates(&self, query: &[f32], k: usize) -> Option<Vec<i64>> {
+    /// Candidates of the cache for the best `k` of `selection`; `None` if exact search must be used instead.
+    fn candidates(&self, query: &[f32], k: usize, selection: &Selection) -> Option<Vec<i64>> {
         let Some(cached) = &self.cached else { return Some(Vec::new()) };
         let live = cached.entries.saturating_sub(cached.removed.len());
+        let live = match selection {
+            Selection::All => live,
+            Selection::Only(chunks) if chunks.len() < NARROW.max(live / NARROW_SHARE) => return None,
+            Selection::Only(chunks) => live.min(chunks.len()),
+        };
         // The index rounds its numbers: some more than `k` are looked at again with exact ones.
         let wanted = (k + k / 2 + 16).min(live);
         if wanted * 4 > live {
             return None;
         }
-        match cached.index.search(query, wanted, &cached.removed) {
+        let admits = |chunk: i64| !cached.removed.contains(&chunk) && selection.contains(chunk);
+        match cached.index.search(query, wanted, &admits) {
             Ok(found) if found.len() >= wanted => Some(found),
             Ok(_) => None,
             Err(reason) => {
@@ -165,19 +178,35 @@ impl Snapshot {
         if query.dim() != self.dim() {
             return Err(StoreError::DimensionMismatch { expected: self.dim(), given: query.dim() });
         }
-        let meaning = loaded(&self.meaning, || Meaning::load(&self.connection(), &self.place, self.identity.dim))?;
-        let (query, folder) = (query.as_slice(), &self.place.folder);
+        let meaning = loaded(&self.shared.meaning, || {
+            Meaning::load(&self.connection(), &self.shared.place, self.shared.identity.dim)
+        })?;
+        let (query, folder) = (query.as_slice(), self.folder());
+        let selection = self.selection()?;
         let mut top = TopK::new(k);
-        let Some(candidates) = meaning.candidates(query, k) else {
-            vectors::scan(&self.connection(), folder, query, 0, &mut top)?;
+        let Some(candidates) = meaning.candidates(query, k, &selection) else {
+            self.compare_all(query, &selection, &mut top)?;
             return Ok(top.into_hits());
         };
         vectors::rescore(&self.connection(), folder, query, candidates, &mut top)?;
         match &meaning.rest {
-            Rest::Memory(matrix) => matrix.scan(folder, query, &mut top)?,
-            Rest::Database(after) => vectors::scan(&self.connection(), folder, query, *after, &mut top)?,
+            Rest::Memory(matrix) => matrix.scan(folder, query, &selection, &mut top)?,
+            Rest::Database(after) => {
+                vectors::scan(&self.connection(), folder, query, *after, &selection, &mut top)?;
+            }
         }
         Ok(top.into_hits())
+    }
+
+    /// Exact search over the selected vectors in the database.
+    fn compare_all(&self, query: &[f32], selection: &Selection, top: &mut TopK) -> Result<(), StoreError> {
+        let (connection, folder) = (self.connection(), self.folder());
+        match selection {
+            Selection::Only(chunks) if chunks.len() < NARROW => {
+                vectors::rescore(&connection, folder, query, chunks.iter(), top)
+            }
+            _ => vectors::scan(&connection, folder, query, 0, selection, top),
+        }
     }
 
     /// The same by comparing with every vector: the measure for [`Snapshot::dense`].
@@ -189,7 +218,7 @@ impl Snapshot {
             return Err(StoreError::DimensionMismatch { expected: self.dim(), given: query.dim() });
         }
         let mut top = TopK::new(k);
-        vectors::scan(&self.connection(), &self.place.folder, query.as_slice(), 0, &mut top)?;
+        self.compare_all(query.as_slice(), &*self.selection()?, &mut top)?;
         Ok(top.into_hits())
     }
 
@@ -199,9 +228,11 @@ impl Snapshot {
     /// # Errors
     /// If the database or the index fails.
     pub fn bm25(&self, query: &str, k: usize) -> Result<Vec<Hit>, StoreError> {
-        let words = loaded(&self.words, || Words::load(&self.connection(), &self.place))?;
+        let words = loaded(&self.shared.words, || Words::load(&self.connection(), &self.shared.place))?;
         let indexes: Vec<&WordIndex> = words.cached.iter().chain(&words.rest).collect();
-        bm25::search(&indexes, query, k, &words.removed).map_err(|error| index_error(&self.place.folder, &error))
+        let selection = self.selection()?;
+        let admits = |chunk: i64| !words.removed.contains(&chunk) && selection.contains(chunk);
+        bm25::search(&indexes, query, k, &admits).map_err(|error| index_error(self.folder(), &error))
     }
 
     /// The best `k` passages with their ranks and scores. In [`Mode::Hybrid`] the best `candidates` of each ranking are
@@ -232,7 +263,7 @@ impl Snapshot {
         let connection = self.connection();
         let mut passages = Vec::with_capacity(fused.len());
         for (result, rank) in fused.iter().zip(1..) {
-            let Some(passage) = texts::passage(&connection, &self.place.folder, result.chunk)? else { continue };
+            let Some(passage) = self.passage(&connection, result.chunk)? else { continue };
             let is_fused = mode == Mode::Hybrid;
             let scores = Scores {
                 bm25_rank: result.places[0].map(|placed| placed.rank),

@@ -1,4 +1,5 @@
-//! Every access to cache files goes through [`Storage`], so that tests can make any of them fail.
+//! Every access to files goes through [`Storage`], the database's by the VFS that it names, so that tests can make any of
+//! them fail.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The operations on files that the caches need.
+/// The operations on files that the caches need, and how SQLite reaches its own.
 pub trait Storage: Send + Sync + fmt::Debug {
     /// The bytes of a file.
     ///
@@ -57,6 +58,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// As the system says.
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Name of the VFS that SQLite opens the database with; `None` for the system's own.
+    fn sqlite_vfs(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The file system.

@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{At, StoreError};
 use crate::ranking::{Hit, TopK};
+use crate::view::Selection;
 
 /// Sums kept apart in [`dot`], so that the compiler may use vector registers.
 const LANES: usize = 16;
@@ -73,16 +74,19 @@ pub(crate) fn for_each(
     Ok(())
 }
 
-/// Exact search over every chunk after `after`, read from the database.
+/// Exact search over every chunk of `selection` after `after`, read from the database.
 pub(crate) fn scan(
     connection: &Connection,
     folder: &Path,
     query: &[f32],
     after: i64,
+    selection: &Selection,
     top: &mut TopK,
 ) -> Result<(), StoreError> {
     for_each(connection, folder, query.len(), after, |chunk, vector| {
-        top.push(score(query, chunk, vector, folder)?);
+        if selection.contains(chunk) {
+            top.push(score(query, chunk, vector, folder)?);
+        }
         Ok(())
     })
 }
@@ -131,10 +135,18 @@ impl Matrix {
         Ok(matrix)
     }
 
-    /// Exact search over all.
-    pub(crate) fn scan(&self, folder: &Path, query: &[f32], top: &mut TopK) -> Result<(), StoreError> {
+    /// Exact search over those of `selection`.
+    pub(crate) fn scan(
+        &self,
+        folder: &Path,
+        query: &[f32],
+        selection: &Selection,
+        top: &mut TopK,
+    ) -> Result<(), StoreError> {
         for (&chunk, vector) in self.chunks.iter().zip(self.components.chunks_exact(self.dim)) {
-            top.push(score(query, chunk, vector, folder)?);
+            if selection.contains(chunk) {
+                top.push(score(query, chunk, vector, folder)?);
+            }
         }
         Ok(())
     }
