@@ -249,7 +249,7 @@ impl Engine {
         if let Some(failed) = report.failed.first() {
             return Err(Error::NothingRead { reason: format!("{}: {}", failed.source, failed.reason) });
         }
-        report.generation = intake.batch.commit()?.id;
+        report.generation = intake.commit()?;
         report.indexes = Some(writer.refresh_caches(&mut |_, _| ())?);
         report.seconds = started.elapsed().as_secs_f64();
         Ok(report)
@@ -348,6 +348,11 @@ impl Intake<'_> {
             next = next_document(reader, report);
         }
         self.flush(report)?;
+        self.commit()
+    }
+
+    /// Returns the generation that it became.
+    fn commit(self) -> Result<i64, Error> {
         Ok(self.batch.commit()?.id)
     }
 

@@ -26,6 +26,7 @@ mod management;
 mod models;
 mod ranking;
 mod search;
+mod why_not;
 
 pub use anchorite_core as core;
 pub use anchorite_core::{Answer, BudgetLimits, Limits, Passage, Scores, Status};
@@ -38,7 +39,10 @@ pub use anchorite_store as store;
 pub use anchorite_store::Mode;
 
 pub use ask::{AskOptions, Progress, strategy_graph};
-pub use bench::{BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies};
+pub use bench::{
+    BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies, SearchBenchReport,
+    SearchRow, SearchWorkload, bench_search,
+};
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use grounding::ClaimSupport;
@@ -46,3 +50,4 @@ pub use ingest::{Attention, IngestOptions, IngestProgress, IngestReport, SecretP
 pub use management::{DeletionReport, ExportReport, delete, export, find_document};
 pub use models::{ModelInUse, Models};
 pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults, ViewOptions};
+pub use why_not::{Stage, WhyNot};

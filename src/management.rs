@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anchorite_core::Document;
-use anchorite_store::{Compaction, Deletion, KnowledgeBase, Removal, Snapshot, StoreError, StoredDocument};
+use anchorite_store::{Deletion, KnowledgeBase, Removal, Snapshot, StoreError, StoredDocument};
 use serde::Serialize;
 
 use crate::ask::THREADS;
@@ -25,8 +25,8 @@ pub struct DeletionReport {
     pub generation: i64,
     /// Threads of questions that had read it, and went with it.
     pub threads: Vec<String>,
-    /// How the space was given back; `None` if that is still to be done (`anchorite kb compact`).
-    pub compaction: Option<Compaction>,
+    /// Whether no file holds a word of it any more. If not, that is still to be done: `anchorite kb compact`.
+    pub reclaimed: bool,
 }
 
 /// What an export wrote.
@@ -89,9 +89,8 @@ pub fn delete(kb: &Path, names: &[String], removal: Removal, actor: &str) -> Res
     if removal == Removal::Erase {
         report.threads = forget_threads(kb, &gone)?;
         if chunks <= COMPACTED_AT_ONCE {
-            // Of the history only what was erased goes; the rest can still be gone back to.
-            let begins = place.snapshot()?.history_begins()?;
-            report.compaction = Some(writer.compact(Some(begins), &mut |_, _| ())?);
+            writer.reclaim(&mut |_, _| ())?;
+            report.reclaimed = true;
         }
     }
     writer.refresh_caches(&mut |_, _| ())?;

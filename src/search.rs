@@ -14,7 +14,7 @@ use crate::ranking::{follow_links, prefer_recent, rank};
 use crate::{Engine, Error};
 
 /// Passages that each index gives to fusion.
-const CANDIDATES: usize = 100;
+pub(crate) const CANDIDATES: usize = 100;
 
 /// What hypothetical passages weigh in the vector that is searched with; the query has the rest.
 const HYPOTHETICAL_SHARE: f32 = 0.3;

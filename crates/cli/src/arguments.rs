@@ -1,7 +1,11 @@
 //! The command line. The names are a contract.
 
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use anchorite::ViewOptions;
+use anchorite::store::{self, Expiry, Viewer};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::eval::arguments::Eval;
@@ -255,6 +259,27 @@ pub(crate) enum BenchWhat {
     Rerank(BenchWorkload),
     /// The generator: a text that is read, and prompts that are replied to
     Generate(BenchGenerate),
+    /// The knowledge base at scale: invented vectors and words, taken in, indexed and searched
+    Search(BenchSearch),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchSearch {
+    /// A new folder for the knowledge base; it is left there
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Vectors
+    #[arg(long, default_value_t = 100_000, value_name = "N", value_parser = positive)]
+    pub(crate) vectors: usize,
+    /// Components of a vector
+    #[arg(long, default_value_t = 384, value_name = "N", value_parser = positive)]
+    pub(crate) dim: usize,
+    /// Queries of each kind
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = positive)]
+    pub(crate) queries: usize,
+    /// Save vectors and queries in this folder, as f32, for measuring another program with them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -394,6 +419,53 @@ pub(crate) struct Graph {
     /// Language of the drawing
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: GraphFormat,
+}
+
+impl View {
+    /// What to look at, and `half_life` in days.
+    pub(crate) fn options(&self, half_life: Option<f64>) -> Result<ViewOptions> {
+        if half_life.is_some_and(|days| days.is_nan() || days <= 0.0) {
+            bail!("--half-life: give a number of days above 0");
+        }
+        let viewer = if self.viewer.is_none() && self.labels.is_empty() {
+            Viewer::Holder
+        } else {
+            Viewer::Person { name: self.viewer.clone().unwrap_or_default(), labels: self.labels.clone() }
+        };
+        let filter = self.condition.as_deref().map(str::parse).transpose().context("--where")?;
+        Ok(ViewOptions { viewer, filter, half_life })
+    }
+}
+
+impl Custody {
+    pub(crate) fn resolve(&self) -> Result<store::Custody> {
+        let expiry = self.expires.as_deref().map(expiry).transpose().context("--expires")?;
+        Ok(store::Custody { owner: self.owner.clone(), access: self.access.clone(), dated: None, expiry })
+    }
+}
+
+impl Actor {
+    /// The name given, or that of the user.
+    pub(crate) fn name(&self) -> String {
+        let user = || ["USER", "USERNAME", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+        self.by.clone().or_else(user).unwrap_or_default()
+    }
+}
+
+/// A day, a number of days from now, or never.
+fn expiry(text: &str) -> Result<Expiry> {
+    const DAY: i64 = 86_400_000;
+    if text == "never" {
+        return Ok(Expiry::Never);
+    }
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        return Ok(Expiry::At(i64::try_from(now).unwrap_or(i64::MAX).saturating_add(i64::from(days) * DAY)));
+    }
+    match store::days::milliseconds(text) {
+        Some(moment) => Ok(Expiry::At(moment)),
+        None => bail!("{text:?} is no day (2027-01-31), no number of days (90d), and not \"never\""),
+    }
 }
 
 pub(crate) fn positive(text: &str) -> Result<usize, String> {

@@ -354,20 +354,30 @@ impl Writer {
         let newest = newest_generation(&self.connection).at(&folder)?.id;
         let from = begins.unwrap_or(newest);
         check(&self.connection, &folder, from)?;
-        let bytes = |connection: &Connection| -> rusqlite::Result<u64> {
-            connection.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| {
-                row.get(0)
-            })
-        };
-        let bytes_before = bytes(&self.connection).at(&folder)?;
+        let bytes_before = self.bytes().at(&folder)?;
         let mut batch = self.begin("compact")?;
         let documents = batch.forget_before(from)?;
         let Generation { id, .. } = batch.commit()?;
-        self.shrink().at(&folder)?;
-        self.rebuild_where_removed(progress)?;
-        let bytes_after = bytes(&self.connection).at(&folder)?;
+        self.reclaim(progress)?;
+        let bytes_after = self.bytes().at(&folder)?;
         let from = if from == newest { id } else { from };
         Ok(Compaction { generation: id, history_begins: from, documents, bytes_before, bytes_after })
+    }
+
+    fn bytes(&self) -> rusqlite::Result<u64> {
+        let query = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size";
+        self.connection.query_row(query, [], |row| row.get(0))
+    }
+
+    /// Gives the space of what was removed back to the system, and builds the search indexes anew in which there is any of
+    /// it. The history stays.
+    ///
+    /// # Errors
+    /// If the database fails, or an index can't be built.
+    pub fn reclaim(&mut self, progress: &mut dyn FnMut(usize, usize)) -> Result<(), StoreError> {
+        let folder = self.place.folder.clone();
+        self.shrink().at(&folder)?;
+        self.rebuild_where_removed(progress).map(drop)
     }
 
     /// Gives the space of what was removed back to the system.

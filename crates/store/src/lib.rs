@@ -36,6 +36,7 @@ mod ranking;
 mod records;
 mod schema;
 mod search;
+mod self_audit;
 mod snapshot;
 mod storage;
 mod texts;

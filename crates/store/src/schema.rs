@@ -127,7 +127,11 @@ CREATE TABLE caches (
     last_chunk INTEGER NOT NULL,
     entries INTEGER NOT NULL,
     sha256 TEXT NOT NULL,
-    built_at INTEGER NOT NULL
+    built_at INTEGER NOT NULL,
+    stamp TEXT NOT NULL,
+    strays TEXT NOT NULL,
+    expansion INTEGER NOT NULL,
+    recall REAL
 ) STRICT, WITHOUT ROWID;
 ";
 

@@ -12,7 +12,7 @@ use crate::ann::AnnIndex;
 use crate::bm25::{self, MemoryBuilder, WordIndex};
 use crate::caches::{Kind, Record};
 use crate::error::{At, StoreError};
-use crate::fusion::{Scored, score_fusion};
+use crate::fusion::{Placed, Scored, score_fusion};
 use crate::ranking::{Hit, TopK};
 use crate::snapshot::Snapshot;
 use crate::vectors::Matrix;
@@ -33,11 +33,11 @@ pub enum Mode {
     Bm25,
 }
 
-/// Fewer chunks than this are compared one by one rather than looked for in the graph …
-const NARROW: usize = 2_000;
+/// Up to so many chunks, a selection is compared one by one, in the bytes of the cache, rather than looked for in the graph …
+const NARROW: usize = 60_000;
 
-/// … and fewer than this part of all: a search of the graph would walk past too many that are not wanted.
-const NARROW_SHARE: usize = 50;
+/// … and up to this part of all: a search of the graph would walk past too many that are not wanted.
+const NARROW_SHARE: usize = 16;
 
 /// What is needed to search vectors: the cache, if there is a good one, and the rest.
 pub(crate) struct Meaning {
@@ -49,6 +49,7 @@ struct CachedVectors {
     index: AnnIndex,
     removed: HashSet<i64>,
     entries: usize,
+    strays: Vec<i64>,
 }
 
 /// Vectors that the cache does not have.
@@ -101,7 +102,7 @@ impl Meaning {
         let cached = loaded.map(|(record, index, mut removed)| {
             // A chunk may have come and gone between two extensions without ever being in the graph.
             removed.retain(|&chunk| index.contains(chunk));
-            CachedVectors { index, removed, entries: record.entries }
+            CachedVectors { index, removed, entries: record.entries, strays: record.strays }
         });
         Ok(Self { cached, rest })
     }
@@ -110,20 +111,32 @@ impl Meaning {
     fn candidates(&self, query: &[f32], k: usize, selection: &Selection) -> Option<Vec<i64>> {
         let Some(cached) = &self.cached else { return Some(Vec::new()) };
         let live = cached.entries.saturating_sub(cached.removed.len());
-        let live = match selection {
-            Selection::All => live,
-            Selection::Only(chunks) if chunks.len() < NARROW.max(live / NARROW_SHARE) => return None,
-            Selection::Only(chunks) => live.min(chunks.len()),
-        };
-        // The index rounds its numbers: some more than `k` are looked at again with exact ones.
-        let wanted = (k + k / 2 + 16).min(live);
-        if wanted * 4 > live {
-            return None;
-        }
         let admits = |chunk: i64| !cached.removed.contains(&chunk) && selection.contains(chunk);
-        match cached.index.search(query, wanted, &admits) {
-            Ok(found) if found.len() >= wanted => Some(found),
-            Ok(_) => None,
+        // The index rounds its numbers: some more than `k` are looked at again with exact ones.
+        let wanted = k + k / 2 + 16;
+        let found = match selection {
+            Selection::Only(chunks) if chunks.len() < live && chunks.len() <= NARROW.max(live / NARROW_SHARE) => {
+                let chunks = chunks.iter().filter(|chunk| !cached.removed.contains(chunk));
+                cached.index.nearest_of(query, wanted, chunks)
+            }
+            _ => {
+                let live = if let Selection::Only(chunks) = selection { live.min(chunks.len()) } else { live };
+                let wanted = wanted.min(live);
+                if wanted * 4 > live {
+                    return None;
+                }
+                match cached.index.search(query, wanted, &admits) {
+                    Ok(found) if found.len() < wanted => return None,
+                    other => other,
+                }
+            }
+        };
+        match found {
+            Ok(mut found) => {
+                let strays = cached.strays.iter().copied().filter(|&chunk| admits(chunk) && !found.contains(&chunk));
+                found.extend(strays.collect::<Vec<i64>>());
+                Some(found)
+            }
             Err(reason) => {
                 tracing::warn!(reason, "the index of vectors did not answer; searching exactly");
                 None
@@ -202,7 +215,7 @@ impl Snapshot {
     fn compare_all(&self, query: &[f32], selection: &Selection, top: &mut TopK) -> Result<(), StoreError> {
         let (connection, folder) = (self.connection(), self.folder());
         match selection {
-            Selection::Only(chunks) if chunks.len() < NARROW => {
+            Selection::Only(chunks) if chunks.len() < 2_000 => {
                 vectors::rescore(&connection, folder, query, chunks.iter(), top)
             }
             _ => vectors::scan(&connection, folder, query, 0, selection, top),
@@ -220,6 +233,28 @@ impl Snapshot {
         let mut top = TopK::new(k);
         self.compare_all(query.as_slice(), &*self.selection()?, &mut top)?;
         Ok(top.into_hits())
+    }
+
+    /// The place that the nearest of `chunks` has among all that may be found, by comparing with every vector; `None` if none
+    /// of them may be.
+    ///
+    /// # Errors
+    /// As [`Snapshot::dense`].
+    pub fn exact_place(&self, query: &Embedding, chunks: &[i64]) -> Result<Option<Placed>, StoreError> {
+        let selection = self.selection()?;
+        let mut best = TopK::new(1);
+        let seen = chunks.iter().copied().filter(|&chunk| selection.contains(chunk));
+        vectors::rescore(&self.connection(), self.folder(), query.as_slice(), seen, &mut best)?;
+        let Some(best) = best.into_hits().pop() else { return Ok(None) };
+        let mut rank = 1;
+        let (folder, dim) = (self.folder(), self.dim());
+        vectors::for_each(&self.connection(), folder, dim, 0, |chunk, vector| {
+            if selection.contains(chunk) && vectors::dot(query.as_slice(), vector) > best.score {
+                rank += 1;
+            }
+            Ok(())
+        })?;
+        Ok(Some(Placed { rank, score: best.score }))
     }
 
     /// The `k` chunks that match the words of `query` best, by BM25 over title and text. Everything in `query` is plain

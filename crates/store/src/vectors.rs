@@ -74,6 +74,16 @@ pub(crate) fn for_each(
     Ok(())
 }
 
+/// The vector of a chunk; `None` if there is no such chunk, or it has another dimension.
+pub(crate) fn of_chunk(connection: &Connection, chunk: i64, dim: usize) -> rusqlite::Result<Option<Vec<f32>>> {
+    let mut vector = Vec::with_capacity(dim);
+    let found = connection
+        .prepare_cached("SELECT vector FROM vectors WHERE chunk = ?1")?
+        .query_row([chunk], |row| Ok(decode(row.get_ref(0)?, dim, chunk, Path::new(""), &mut vector).is_ok()))
+        .optional()?;
+    Ok(found.filter(|&whole| whole).map(|_| vector))
+}
+
 /// Exact search over every chunk of `selection` after `after`, read from the database.
 pub(crate) fn scan(
     connection: &Connection,

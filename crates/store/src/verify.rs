@@ -124,8 +124,8 @@ impl Snapshot {
             seen.find(FindingKind::Cache, format!("the index {name} is said to know what is not there yet"));
         }
         let opened = match kind {
-            Kind::Ann => record.load_ann(&self.shared.place, self.dim()).map(|_| ()),
-            Kind::Bm25 => record.load_bm25(&self.shared.place).map(|_| ()),
+            Kind::Ann => record.read_ann(&self.shared.place, self.dim()).map(|_| ()),
+            Kind::Bm25 => record.read_bm25(&self.shared.place).map(|_| ()),
         };
         if let Err(problem) = opened {
             seen.find(FindingKind::Cache, format!("the index {name} of generation {}: {problem}", record.generation));

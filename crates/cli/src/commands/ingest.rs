@@ -1,6 +1,6 @@
 //! `anchorite ingest`
 
-use anchorite::{Attention, Engine, IngestProgress, IngestReport};
+use anchorite::{Attention, Engine, IngestOptions, IngestProgress, IngestReport};
 use anyhow::Result;
 
 use crate::Found;
@@ -13,7 +13,12 @@ const SHOWN: usize = 10;
 pub(crate) fn run(engine: &Engine, arguments: &Ingest, output: &Output) -> Result<Found> {
     let bar = output.bar(0, "{spinner} {msg} [{bar:32}] {percent:>3} % {elapsed} (left {eta})");
     bar.set_message("opening the models");
-    let report = engine.ingest(&arguments.place.kb, &arguments.paths, &mut |progress| match progress {
+    let options = IngestOptions {
+        custody: arguments.custody.resolve()?,
+        secrets: arguments.secrets.parse()?,
+        actor: arguments.actor.name(),
+    };
+    let report = engine.ingest(&arguments.place.kb, &arguments.paths, &options, &mut |progress| match progress {
         IngestProgress::Reading { bytes, total, documents, chunks } => {
             bar.set_length(total.unwrap_or(*bytes));
             bar.set_position(*bytes);
@@ -38,6 +43,9 @@ fn show(report: &IngestReport, output: &Output) -> Result<()> {
     list("could not be taken in", &report.failed, |item| item.reason.clone(), output);
     list("skipped", &report.skipped, |item| format!("{}: {}", item.source, item.reason), output);
     list("taken in with a remark", &report.warnings, |item| format!("{}: {}", item.source, item.reason), output);
+    if report.expired > 0 {
+        output.line(format_args!("{} sources had come to the end of their term, and were erased", report.expired))?;
+    }
     if report.nothing_new() && report.unchanged == 0 {
         output.line("nothing was taken in: there was nothing to read")?;
     } else if report.nothing_new() {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anchorite_core::Document;
 use anchorite_store::{KnowledgeBase, Removal, Snapshot, StoreError, Writer};
-use tempfile::{TempDir, tempdir};
+use tempfile::TempDir;
 
-use crate::disk::{CrashDisk, Fault, Kind};
+use crate::disk::{CrashDisk, Fault, Kind, folder_in_memory};
 use crate::support::{DIM, cut, eager, embed, invented, model, word};
 
 /// Source to text.
@@ -59,7 +59,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let acknowledged = BTreeMap::from([(0, Model::new())]);
-        Self { folder: tempdir().expect("folder"), disk: CrashDisk::new(), acknowledged, in_work: None }
+        Self { folder: folder_in_memory(), disk: CrashDisk::new(), acknowledged, in_work: None }
     }
 
     fn place(&self) -> KnowledgeBase {

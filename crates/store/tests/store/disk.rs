@@ -110,7 +110,7 @@ impl CrashDisk {
         let name = format!("crash-disk-{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let state = Arc::new(Mutex::new(State::default()));
         register(&name, &state);
-        Self { state, vfs: name.into(), limbo: Arc::new(tempfile::tempdir().expect("a folder")) }
+        Self { state, vfs: name.into(), limbo: Arc::new(folder_in_memory()) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -222,6 +222,13 @@ fn scramble(folder: &Path, synced: &HashSet<u64>, random: &mut StdRng) {
             fs::write(&path, bytes).expect("spoilt");
         }
     }
+}
+
+/// A folder in memory where the system has one: nothing here waits for a real disk.
+pub(crate) fn folder_in_memory() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    made.expect("a folder")
 }
 
 fn error(kind: Kind) -> io::Error {

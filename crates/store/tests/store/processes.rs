@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anchorite_store::{KnowledgeBase, StoreError};
+use anchorite_store::{CacheSettings, KnowledgeBase, Mode, StoreError};
 use tempfile::tempdir;
 
 use crate::support::{DIM, add, document, eager, embed, invented, model, snapshot, writer};
@@ -89,6 +89,54 @@ fn f02_what_was_acknowledged_survives_two_hundred_sudden_ends() {
     assert!(acknowledged.len() >= 300, "{}", acknowledged.len());
     let findings = snapshot(folder.path()).verify().findings;
     assert!(findings.is_empty(), "{findings:?}");
+}
+
+/// Chunks that the other process takes in, in batches of this many.
+const TAKEN_IN: usize = 50_000;
+const AT_ONCE: usize = 2_500;
+
+#[test]
+#[ignore = "run by m33_two_processes_one_takes_in_fifty_thousand_chunks_while_the_other_searches"]
+fn child_takes_in_fifty_thousand_chunks() {
+    let settings = CacheSettings { newer_chunks: 5_000, ..CacheSettings::default() };
+    let place = given_folder().with_settings(settings);
+    let mut writer = writer(&place);
+    for first in (0..TAKEN_IN).step_by(AT_ONCE) {
+        let documents: Vec<_> =
+            (0..AT_ONCE / 50).map(|at| invented(&format!("d{}", first + at), (first + at) as u64, 50)).collect();
+        add(&mut writer, &documents);
+        writer.refresh_caches(&mut |_, _| {}).expect("refreshed");
+    }
+}
+
+#[test]
+fn m33_two_processes_one_takes_in_fifty_thousand_chunks_while_the_other_searches() {
+    let folder = tempdir().expect("folder");
+    drop(writer(&KnowledgeBase::at(folder.path())));
+    let mut child = again("processes::child_takes_in_fifty_thousand_chunks", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("second process");
+    let (mut seen, mut searches) = (0, 0);
+    let status = loop {
+        let snapshot = snapshot(folder.path());
+        let chunks = snapshot.stats().expect("stats").chunks;
+        assert!(chunks.is_multiple_of(AT_ONCE as u64), "a part of a batch was seen: {chunks}");
+        assert!(chunks >= seen, "chunks went away");
+        seen = chunks;
+        for at in 0..3 {
+            let words = format!("{} {}", crate::support::word(at), crate::support::word(at + 9));
+            let found = snapshot.search(&words, Some(&embed(&words)), Mode::Hybrid, 10, 50).expect("found");
+            assert_eq!(found.len(), if chunks == 0 { 0 } else { 10 });
+            searches += 1;
+        }
+        if let Some(status) = child.try_wait().expect("asked") {
+            break status;
+        }
+    };
+    assert!(status.success());
+    assert_eq!(snapshot(folder.path()).stats().expect("stats").chunks, TAKEN_IN as u64);
+    assert!(searches > 20, "{searches} searches");
 }
 
 #[cfg(unix)]

@@ -28,7 +28,7 @@ pub(super) fn delete(kb: &Path, names: &[String], restorable: bool, actor: &str,
         if !report.threads.is_empty() {
             output.line(format_args!("threads that had read them went too: {}", report.threads.join(", ")))?;
         }
-        if removal == Removal::Erase && report.compaction.is_none() {
+        if removal == Removal::Erase && !report.reclaimed {
             output.remark("words of them may still be in the search indexes; `anchorite kb compact` builds these anew");
         }
     }
