@@ -267,6 +267,43 @@ mod tests {
     }
 
     #[test]
+    fn f34_every_vector_that_several_threads_added_finds_itself() {
+        const COUNT: usize = 4_000;
+        let (index, all) = (AnnIndex::new(DIM).expect("index"), vectors(COUNT));
+        let chunks: Vec<i64> = (1..=COUNT as i64).collect();
+        index.reserve(COUNT, 8).expect("room");
+        index.add_all(&chunks, &all.concat(), 8).expect("added");
+        let bytes = index.to_bytes().expect("bytes");
+        let strays = index.strays(&bytes, COUNT).expect("looked for");
+        let index = AnnIndex::from_bytes(&bytes, DIM, COUNT, COUNT as i64).expect("whole");
+        for (vector, chunk) in all.iter().zip(1..) {
+            let found = index.search(vector, 10, &|_| true).expect("found");
+            assert!(found.contains(&chunk) || strays.contains(&chunk), "{chunk} is lost");
+        }
+    }
+
+    #[test]
+    fn nodes_that_no_link_leads_to_are_told() {
+        let bytes = built(300);
+        let index = AnnIndex::from_bytes(&bytes, DIM, 300, 300).expect("whole");
+        let before = index.strays(&bytes, 300).expect("looked for");
+        // All links of the lowest level lead nowhere: what is left are the nodes of higher levels.
+        let mut cut = bytes.clone();
+        let nodes = 8 + 300 * DIM + 64 + 40 + 300 * 2;
+        let levels: Vec<usize> = (0..300)
+            .map(|at| usize::from(u16::from_le_bytes([bytes[nodes - 600 + 2 * at], bytes[nodes - 599 + 2 * at]])))
+            .collect();
+        let mut at = nodes;
+        for &level in &levels {
+            cut[at + 10..at + 14].copy_from_slice(&[0; 4]);
+            at += 10 + (4 + 4 * 32) + level * (4 + 4 * 16);
+        }
+        let on_lowest = levels.iter().filter(|&&level| level == 0).count();
+        let strays = index.strays(&cut, 300).expect("looked for");
+        assert!(strays.len() >= on_lowest - 1 && before.len() < 10, "{} {}", strays.len(), before.len());
+    }
+
+    #[test]
     fn f10_a_file_of_other_shape_is_refused() {
         let bytes = built(50);
         let refused = |dim, entries, last| AnnIndex::from_bytes(&bytes, dim, entries, last).is_err();
