@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anchorite_core::{Chunk, Document, Embedder, Embedding, InferenceError, Limits, Role, titled};
+use anchorite_formats::{Item, Reader, read, total_bytes};
 use anchorite_infer::BiEncoder;
 use anchorite_store::{Batch, KnowledgeBase, Outcome, Refresh};
-use anchorite_text::{ChunkError, Chunker, Item, Reader, read, total_bytes};
+use anchorite_text::{ChunkError, Chunker};
 use serde::Serialize;
 
 use crate::{Engine, Error};
@@ -170,9 +171,9 @@ impl Engine {
 fn next_document(reader: &mut Reader, report: &mut IngestReport) -> Option<Document> {
     for item in reader {
         match item {
-            Item::Document { document, warning } => {
-                if let Some(warning) = warning {
-                    report.warnings.push(Attention { source: document.source.clone(), reason: warning.to_string() });
+            Item::Document { document, remarks } => {
+                for remark in remarks {
+                    report.warnings.push(Attention { source: document.source.clone(), reason: remark.to_string() });
                 }
                 return Some(document);
             }

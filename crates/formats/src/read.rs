@@ -1,5 +1,6 @@
 //! Files, folders and standard input to documents, one at a time.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
@@ -7,28 +8,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use anchorite_core::{Document, LimitExceeded, Limits};
+use anchorite_core::{LimitExceeded, Limits};
 use flate2::read::MultiGzDecoder;
 
-use crate::decode::{decode, without_mark};
+use crate::decode::without_mark;
+use crate::extract::extract;
 use crate::item::{Item, ReadError, SkipReason};
-use crate::records::{Records, is_blank};
-use crate::source::{FileSource, Found, Kind, Sources};
-use crate::title::markdown_title;
+use crate::kind::{self, HEAD, Kind};
+use crate::records::Records;
+use crate::source::{FileSource, Found, Sources};
 
 /// Reads documents from `paths`: files, folders with all that is in them, and `-` for standard input.
 ///
-/// A `.txt` or `.md` file is one document; each line of a `.jsonl` file is one (`_id`, `title`, `text`; further fields are
-/// metadata). Each may be compressed (`.gz`). Standard input is JSONL if its first character is `{`, else one text.
-/// Nothing is read before the iterator is asked for it, and only one document or line is held at a time.
+/// What a file is is told by its content. Each line of a `.jsonl` file is a document (`_id`, `title`, `text`; further fields
+/// are metadata), and so is each file in an archive and each attachment of a message. Every file may be compressed (`.gz`).
+/// Standard input is JSONL if its first character is `{`, else one file.
+/// Nothing is read before the iterator is asked for it, and only one file, or line of JSONL, is held at a time.
 #[must_use]
 pub fn read(paths: &[PathBuf], limits: &Limits) -> Reader {
     Reader {
         sources: Sources::new(paths.to_vec()),
         limits: limits.clone(),
+        password: None,
         progress: Progress::default(),
         standard_input: Some(Box::new(io::stdin())),
         current: None,
+        found: VecDeque::new(),
     }
 }
 
@@ -55,9 +60,12 @@ impl Progress {
 pub struct Reader {
     sources: Sources,
     limits: Limits,
+    password: Option<String>,
     progress: Progress,
     standard_input: Option<Box<dyn Read + Send>>,
     current: Option<RecordFile>,
+    /// What the last file held and was not given out yet.
+    found: VecDeque<Item>,
 }
 
 /// A JSONL file that is being read.
@@ -75,97 +83,89 @@ impl Reader {
         self
     }
 
+    /// Opens encrypted files with `password`.
+    #[must_use]
+    pub fn with_password(mut self, password: Option<String>) -> Self {
+        self.password = password;
+        self
+    }
+
     /// How far this reader is, to be looked at while it is used.
     #[must_use]
     pub fn progress(&self) -> Progress {
         self.progress.clone()
     }
 
-    fn open(&mut self, file: &FileSource) -> Result<Option<Item>, ReadError> {
+    /// Reads a file, or begins to: what it holds is given out afterwards.
+    fn open(&mut self, file: &FileSource) -> Result<(), ReadError> {
         let failed = |source| ReadError::Io { path: file.name.clone(), source };
         let opened = Arc::new(File::open(&file.path).map_err(failed)?);
         let stamp = Stamp::of(&opened).map_err(failed)?;
-        let metered = Metered { reader: Arc::clone(&opened), progress: self.progress.clone(), left: stamp.length };
-        let (kind, compressed) = (file.format.kind, file.format.compressed);
-        if !compressed {
-            let (limit, allowed) = self.most_bytes(kind);
-            LimitExceeded::check(|| file.name.clone(), limit, stamp.length, allowed)?;
-        }
-        let bytes: Box<dyn Read + Send> =
-            if compressed { Box::new(MultiGzDecoder::new(BufReader::new(metered))) } else { Box::new(metered) };
-        if kind == Kind::Records {
+        let mut bytes = Metered { reader: Arc::clone(&opened), progress: self.progress.clone(), left: stamp.length };
+        let mut head = Vec::new();
+        bytes.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
+        let magic = kind::by_magic(&head);
+        if let Some(compressed) = as_records(&file.file_name, magic) {
+            if !compressed {
+                let (actual, allowed) = (stamp.length, self.limits.file_bytes);
+                LimitExceeded::check(|| file.name.clone(), "file_bytes", actual, allowed)?;
+            }
+            let bytes = Cursor::new(head).chain(bytes);
+            let bytes: Box<dyn Read + Send> =
+                if compressed { Box::new(MultiGzDecoder::new(BufReader::new(bytes))) } else { Box::new(bytes) };
             let records = Records::new(bytes, file.name.clone(), &self.limits);
             self.current = Some(RecordFile { records, compressed, stamp: Some(stamp) });
-            return Ok(None);
+            return Ok(());
         }
-        let bytes = self.whole(bytes, &file.name, compressed)?;
+        if magic == Some(Kind::Other) {
+            self.found.push_back(Item::Skipped { source: file.name.clone(), reason: SkipReason::UnknownFormat });
+            return Ok(());
+        }
+        let (limit, allowed) = self.most_bytes(&head, magic);
+        LimitExceeded::check(|| file.name.clone(), limit, stamp.length, allowed)?;
+        let whole = whole(Cursor::new(head).chain(bytes), &file.name, limit, allowed)?;
         if !stamp.still_holds() {
-            return Ok(Some(Item::Skipped { source: file.name.clone(), reason: SkipReason::Changed }));
+            self.found.push_back(Item::Skipped { source: file.name.clone(), reason: SkipReason::Changed });
+            return Ok(());
         }
-        let title = |text: &str| match kind {
-            Kind::Markdown => markdown_title(text).unwrap_or(&file.stem).to_owned(),
-            _ => file.stem.clone(),
-        };
-        Ok(Some(self.document(bytes, &file.name, title)))
+        self.extract(&file.name, &file.file_name, whole);
+        Ok(())
     }
 
-    fn most_bytes(&self, kind: Kind) -> (&'static str, u64) {
-        let document = self.limits.document_bytes as u64;
-        if kind == Kind::Records || self.limits.file_bytes < document {
-            ("file_bytes", self.limits.file_bytes)
+    fn extract(&mut self, source: &str, name: &str, bytes: Vec<u8>) {
+        let found = &mut self.found;
+        extract(source, name, bytes, &self.limits, self.password.as_deref(), &mut |item| found.push_back(item));
+    }
+
+    /// The most bytes of a file that is read whole, and the limit's name.
+    fn most_bytes(&self, head: &[u8], magic: Option<Kind>) -> (&'static str, u64) {
+        if magic.is_some() || head.starts_with(b"From ") {
+            ("packed_file_bytes", self.limits.packed_file_bytes)
         } else {
-            ("document_bytes", document)
+            ("document_bytes", self.limits.document_bytes as u64)
         }
     }
 
-    fn whole(&self, bytes: impl Read, name: &str, compressed: bool) -> Result<Vec<u8>, ReadError> {
-        let (limit, allowed) = self.most_bytes(Kind::Text);
-        let mut whole = Vec::new();
-        bytes
-            .take(allowed.saturating_add(1))
-            .read_to_end(&mut whole)
-            .map_err(|source| read_error(name, compressed, source))?;
-        LimitExceeded::check(|| name.to_owned(), limit, whole.len() as u64, allowed)?;
-        Ok(whole)
-    }
-
-    fn document(&self, bytes: Vec<u8>, name: &str, title: impl Fn(&str) -> String) -> Item {
-        let decoded = decode(bytes);
-        let skipped = |reason| Item::Skipped { source: name.to_owned(), reason };
-        if decoded.is_hardly_text() {
-            return skipped(SkipReason::NotText);
-        }
-        let text = decoded.text;
-        if text.trim_matches(is_blank).is_empty() {
-            return skipped(SkipReason::Blank);
-        }
-        // UTF-16 grows when it becomes UTF-8.
-        let (actual, allowed) = (text.len() as u64, self.limits.document_bytes as u64);
-        if let Err(error) = LimitExceeded::check(|| name.to_owned(), "document_bytes", actual, allowed) {
-            return Item::Error(error.into());
-        }
-        let (source, title) = (name.to_owned(), title(&text));
-        let document = Document { source, title, text, metadata: Default::default(), outline: Vec::new() };
-        Item::Document { document, warning: decoded.lost.some() }
-    }
-
-    fn open_standard_input(&mut self) -> Result<Option<Item>, ReadError> {
+    fn open_standard_input(&mut self) -> Result<(), ReadError> {
         const NAME: &str = "-";
         let Some(input) = self.standard_input.take() else {
-            return Ok(Some(Item::Skipped { source: NAME.to_owned(), reason: SkipReason::Blank }));
+            self.found.push_back(Item::Skipped { source: NAME.to_owned(), reason: SkipReason::Blank });
+            return Ok(());
         };
         let mut input = Metered { reader: input, progress: self.progress.clone(), left: 0 };
         let most = self.limits.document_bytes.min(self.limits.line_bytes);
         let failed = |source| ReadError::Io { path: NAME.to_owned(), source };
         let (beginning, first) = beginning(&mut input, most).map_err(failed)?;
+        let (limit, allowed) = self.most_bytes(&beginning, kind::by_magic(&beginning));
         let bytes = Cursor::new(beginning).chain(input);
         if first == Some(b'{') {
             let records = Records::new(bytes, NAME.to_owned(), &self.limits);
             self.current = Some(RecordFile { records, compressed: false, stamp: None });
-            return Ok(None);
+            return Ok(());
         }
-        let bytes = self.whole(bytes, NAME, false)?;
-        Ok(Some(self.document(bytes, NAME, |text| markdown_title(text).unwrap_or_default().to_owned())))
+        let bytes = whole(bytes, NAME, limit, allowed)?;
+        self.extract(NAME, "", bytes);
+        Ok(())
     }
 
     /// The next record of the JSONL file that is being read; `None` when it is over.
@@ -196,7 +196,7 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Item> {
         loop {
-            if let Some(item) = self.record() {
+            if let Some(item) = self.found.pop_front().or_else(|| self.record()) {
                 return Some(item);
             }
             let opened = match self.sources.next()? {
@@ -204,13 +204,32 @@ impl Iterator for Reader {
                 Found::File(file) => self.open(&file),
                 Found::StandardInput => self.open_standard_input(),
             };
-            match opened {
-                Ok(Some(item)) => return Some(item),
-                Ok(None) => {}
-                Err(error) => return Some(Item::Error(error)),
+            if let Err(error) = opened {
+                return Some(Item::Error(error));
             }
         }
     }
+}
+
+/// A file of records is read line by line, and so is known by its name: whether it is compressed, if it is one.
+fn as_records(name: &str, magic: Option<Kind>) -> Option<bool> {
+    let lower = name.to_ascii_lowercase();
+    let (stem, compressed) = match lower.strip_suffix(".gz") {
+        Some(stem) => (stem, magic == Some(Kind::Gzip)),
+        None => (lower.as_str(), false),
+    };
+    let plain = magic.is_none() && !lower.ends_with(".gz");
+    ((stem.ends_with(".jsonl") || stem.ends_with(".ndjson")) && (compressed || plain)).then_some(compressed)
+}
+
+fn whole(bytes: impl Read, name: &str, limit: &'static str, allowed: u64) -> Result<Vec<u8>, ReadError> {
+    let mut whole = Vec::new();
+    bytes
+        .take(allowed.saturating_add(1))
+        .read_to_end(&mut whole)
+        .map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
+    LimitExceeded::check(|| name.to_owned(), limit, whole.len() as u64, allowed)?;
+    Ok(whole)
 }
 
 fn read_error(name: &str, compressed: bool, source: io::Error) -> ReadError {
