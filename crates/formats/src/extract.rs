@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 
-use anchorite_core::{Document, LimitExceeded, Limits};
+use anchorite_core::{Document, LandmarkKind, LimitExceeded, Limits};
 use flate2::read::MultiGzDecoder;
 use serde_json::Value;
 use zip::ZipArchive;
@@ -328,4 +328,23 @@ fn document(mut document: Document, format: &str, remarks: Vec<Remark>) -> Item 
         document.metadata.entry("language".to_owned()).or_insert_with(|| Value::from(language));
     }
     Item::Document { document, remarks }
+}
+
+/// Can `document` have come out of `source`? What another process wrote is looked at before it is used.
+pub(crate) fn is_whole(document: &Document, source: &str, limits: &Limits) -> bool {
+    let named = document.source.strip_prefix(source).is_some_and(|rest| rest.is_empty() || rest.starts_with('#'));
+    let mut last = 0;
+    let outlined = document.outline.iter().all(|mark| {
+        let in_order = mark.at >= last && document.text.is_char_boundary(mark.at);
+        last = mark.at;
+        in_order
+            && match mark.kind {
+                LandmarkKind::Heading { end, .. } => end >= mark.at && document.text.is_char_boundary(end),
+                LandmarkKind::Page(_) => true,
+            }
+    });
+    named
+        && outlined
+        && document.text.len() <= limits.document_bytes
+        && !document.text.trim_matches(is_blank).is_empty()
 }

@@ -149,7 +149,7 @@ pub enum ReadError {
 }
 
 /// Why text could not be taken out of something.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExtractError {
     /// A line of a JSONL file is no record.
     #[error("{path}:{line}: {message}; each line must be a JSON object with a string \"text\"")]
@@ -210,7 +210,50 @@ pub enum ExtractError {
     },
     /// Something is too large.
     #[error(transparent)]
-    Limit(#[from] LimitExceeded),
+    Limit(
+        #[from]
+        #[serde(with = "written_limit")]
+        LimitExceeded,
+    ),
+}
+
+/// A crossed limit as processes tell each other of it.
+mod written_limit {
+    use anchorite_core::LimitExceeded;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Written {
+        what: String,
+        limit: String,
+        actual: u64,
+        allowed: u64,
+    }
+
+    /// The limits that reading can cross.
+    const NAMES: &[&str] = &[
+        "archive_bytes",
+        "archive_depth",
+        "archive_entries",
+        "archive_ratio",
+        "document_bytes",
+        "file_bytes",
+        "line_bytes",
+        "packed_file_bytes",
+    ];
+
+    pub(super) fn serialize<S: Serializer>(limit: &LimitExceeded, serializer: S) -> Result<S::Ok, S::Error> {
+        let LimitExceeded { what, limit, actual, allowed } = limit.clone();
+        Written { what, limit: limit.to_owned(), actual, allowed }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<LimitExceeded, D::Error> {
+        let Written { what, limit, actual, allowed } = Written::deserialize(deserializer)?;
+        let known = NAMES.iter().find(|name| **name == limit);
+        let limit = known.ok_or_else(|| D::Error::custom(format_args!("no limit is called {limit}")))?;
+        Ok(LimitExceeded { what, limit, actual, allowed })
+    }
 }
 
 impl From<LimitExceeded> for ReadError {

@@ -9,6 +9,7 @@
 //! repeats on every page; nothing is unpacked beyond a limit.
 
 mod archive;
+pub mod child;
 mod decode;
 mod delimited;
 mod draft;

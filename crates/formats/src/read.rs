@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +12,10 @@ use std::time::SystemTime;
 use anchorite_core::{LimitExceeded, Limits};
 use flate2::read::MultiGzDecoder;
 
-use crate::decode::without_mark;
+use crate::child::{Next, Program, Running, Workers, panicked};
+use crate::decode::{decode, without_mark};
 use crate::extract::extract;
-use crate::item::{Item, ReadError, SkipReason};
+use crate::item::{ExtractError, Item, ReadError, SkipReason};
 use crate::kind::{self, HEAD, Kind};
 use crate::records::Records;
 use crate::source::{FileSource, Found, Sources};
@@ -32,10 +34,14 @@ pub fn read(paths: &[PathBuf], limits: &Limits) -> Reader {
         password: None,
         progress: Progress::default(),
         standard_input: Some(Box::new(io::stdin())),
-        current: None,
-        found: VecDeque::new(),
+        workers: None,
+        slots: VecDeque::new(),
+        notice: None,
     }
 }
+
+/// Files that are taken apart at once, one of them being read.
+const AT_ONCE: usize = 2;
 
 /// Bytes of all files that [`read`] would read, as they are on disk; `None` if standard input is among them. It looks at
 /// every name and reads no content.
@@ -63,9 +69,17 @@ pub struct Reader {
     password: Option<String>,
     progress: Progress,
     standard_input: Option<Box<dyn Read + Send>>,
-    current: Option<RecordFile>,
-    /// What the last file held and was not given out yet.
-    found: VecDeque<Item>,
+    workers: Option<Workers>,
+    /// What was begun and is not given out yet, in the order it is to be.
+    slots: VecDeque<Slot>,
+    notice: Option<String>,
+}
+
+/// Something that items come from.
+enum Slot {
+    Item(Item),
+    Records(RecordFile),
+    Running(Running),
 }
 
 /// A JSONL file that is being read.
@@ -88,6 +102,24 @@ impl Reader {
     pub fn with_password(mut self, password: Option<String>) -> Self {
         self.password = password;
         self
+    }
+
+    /// Takes files of formats that may harm apart in a process of their own: `program` (see [`child`](crate::child)).
+    #[must_use]
+    pub fn with_program(mut self, program: Option<Program>) -> Self {
+        self.workers = program.map(|program| Workers::new(program, self.limits.clone(), self.password.clone()));
+        self
+    }
+
+    /// What should be known of how files are taken apart: that it is done in this process, or what the other one could not
+    /// be limited in. `None` as long as nothing was taken apart.
+    #[must_use]
+    pub fn notice(&self) -> Option<String> {
+        let unlimited = self.workers.as_ref().map(Workers::unlimited).filter(|unlimited| !unlimited.is_empty());
+        let words = |unlimited: &[String]| {
+            format!("the process that takes files apart is not limited in this: {}", unlimited.join(", "))
+        };
+        self.notice.clone().or_else(|| unlimited.map(words))
     }
 
     /// How far this reader is, to be looked at while it is used.
@@ -114,27 +146,52 @@ impl Reader {
             let bytes: Box<dyn Read + Send> =
                 if compressed { Box::new(MultiGzDecoder::new(BufReader::new(bytes))) } else { Box::new(bytes) };
             let records = Records::new(bytes, file.name.clone(), &self.limits);
-            self.current = Some(RecordFile { records, compressed, stamp: Some(stamp) });
+            self.slots.push_back(Slot::Records(RecordFile { records, compressed, stamp: Some(stamp) }));
             return Ok(());
         }
         if magic == Some(Kind::Other) {
-            self.found.push_back(Item::Skipped { source: file.name.clone(), reason: SkipReason::UnknownFormat });
+            self.found(Item::Skipped { source: file.name.clone(), reason: SkipReason::UnknownFormat });
             return Ok(());
         }
         let (limit, allowed) = self.most_bytes(&head, magic);
         LimitExceeded::check(|| file.name.clone(), limit, stamp.length, allowed)?;
         let whole = whole(Cursor::new(head).chain(bytes), &file.name, limit, allowed)?;
         if !stamp.still_holds() {
-            self.found.push_back(Item::Skipped { source: file.name.clone(), reason: SkipReason::Changed });
+            self.found(Item::Skipped { source: file.name.clone(), reason: SkipReason::Changed });
             return Ok(());
         }
         self.extract(&file.name, &file.file_name, whole);
         Ok(())
     }
 
+    fn found(&mut self, item: Item) {
+        self.slots.push_back(Slot::Item(item));
+    }
+
+    /// Takes a file apart, or has it taken apart.
     fn extract(&mut self, source: &str, name: &str, bytes: Vec<u8>) {
-        let found = &mut self.found;
-        extract(source, name, bytes, &self.limits, self.password.as_deref(), &mut |item| found.push_back(item));
+        let risky = may_harm(&bytes, name);
+        if let Some(workers) = self.workers.as_mut().filter(|_| risky) {
+            match workers.begin(source, name, bytes) {
+                Ok(running) => self.slots.push_back(Slot::Running(running)),
+                Err(error) => self.found(Item::Error(error.into())),
+            }
+            return;
+        }
+        if risky && self.notice.is_none() {
+            self.notice = Some(
+                "files are taken apart in this process, so one that is made to harm can end it; name a program for that"
+                    .to_owned(),
+            );
+        }
+        let (slots, limits, password) = (&mut self.slots, &self.limits, self.password.as_deref());
+        let taken = catch_unwind(AssertUnwindSafe(|| {
+            extract(source, name, bytes, limits, password, &mut |item| slots.push_back(Slot::Item(item)));
+        }));
+        if let Err(panic) = taken {
+            let how = panicked(&*panic);
+            self.found(Item::Error(ExtractError::Died { path: source.to_owned(), how }.into()));
+        }
     }
 
     /// The most bytes of a file that is read whole, and the limit's name.
@@ -149,7 +206,7 @@ impl Reader {
     fn open_standard_input(&mut self) -> Result<(), ReadError> {
         const NAME: &str = "-";
         let Some(input) = self.standard_input.take() else {
-            self.found.push_back(Item::Skipped { source: NAME.to_owned(), reason: SkipReason::Blank });
+            self.found(Item::Skipped { source: NAME.to_owned(), reason: SkipReason::Blank });
             return Ok(());
         };
         let mut input = Metered { reader: input, progress: self.progress.clone(), left: 0 };
@@ -160,7 +217,7 @@ impl Reader {
         let bytes = Cursor::new(beginning).chain(input);
         if first == Some(b'{') {
             let records = Records::new(bytes, NAME.to_owned(), &self.limits);
-            self.current = Some(RecordFile { records, compressed: false, stamp: None });
+            self.slots.push_back(Slot::Records(RecordFile { records, compressed: false, stamp: None }));
             return Ok(());
         }
         let bytes = whole(bytes, NAME, limit, allowed)?;
@@ -168,24 +225,26 @@ impl Reader {
         Ok(())
     }
 
-    /// The next record of the JSONL file that is being read; `None` when it is over.
-    fn record(&mut self) -> Option<Item> {
-        let file = self.current.as_mut()?;
-        let name = file.records.name().to_owned();
-        match file.records.next() {
-            Ok(Some(item)) => Some(item),
-            Ok(None) => {
-                let whole = file.stamp.as_ref().is_none_or(Stamp::still_holds);
-                self.current = None;
-                if whole {
-                    return None;
-                }
-                Some(Item::Error(ReadError::Changed { path: name }))
+    /// Begins with files until there is something to give out, and with one more while another process is at work.
+    /// False when there are no more.
+    fn begin(&mut self) -> bool {
+        loop {
+            match self.slots.front() {
+                Some(Slot::Running(_)) if self.slots.len() < AT_ONCE => {}
+                Some(_) => return true,
+                None => {}
             }
-            Err(source) => {
-                let compressed = file.compressed;
-                self.current = None;
-                Some(Item::Error(read_error(&name, compressed, source)))
+            let opened = match self.sources.next() {
+                None => return !self.slots.is_empty(),
+                Some(Found::Other(item)) => {
+                    self.found(item);
+                    Ok(())
+                }
+                Some(Found::File(file)) => self.open(&file),
+                Some(Found::StandardInput) => self.open_standard_input(),
+            };
+            if let Err(error) = opened {
+                self.found(Item::Error(error));
             }
         }
     }
@@ -195,19 +254,57 @@ impl Iterator for Reader {
     type Item = Item;
 
     fn next(&mut self) -> Option<Item> {
-        loop {
-            if let Some(item) = self.found.pop_front().or_else(|| self.record()) {
-                return Some(item);
-            }
-            let opened = match self.sources.next()? {
-                Found::Other(item) => return Some(item),
-                Found::File(file) => self.open(&file),
-                Found::StandardInput => self.open_standard_input(),
-            };
-            if let Err(error) = opened {
-                return Some(Item::Error(error));
+        while self.begin() {
+            match self.slots.pop_front()? {
+                Slot::Item(item) => return Some(item),
+                Slot::Records(mut file) => {
+                    let (item, over) = file.next();
+                    if !over {
+                        self.slots.push_front(Slot::Records(file));
+                    }
+                    if item.is_some() {
+                        return item;
+                    }
+                }
+                Slot::Running(mut running) => match running.next(&self.limits) {
+                    Next::Item(item) => {
+                        self.slots.push_front(Slot::Running(running));
+                        return Some(item);
+                    }
+                    Next::Done => {
+                        if let Some(workers) = &mut self.workers {
+                            workers.end(running);
+                        }
+                    }
+                    Next::Lost(item) => return Some(item),
+                },
             }
         }
+        None
+    }
+}
+
+impl RecordFile {
+    /// The next record, if there is one, and whether the file is over.
+    fn next(&mut self) -> (Option<Item>, bool) {
+        let name = self.records.name().to_owned();
+        match self.records.next() {
+            Ok(Some(item)) => (Some(item), false),
+            Ok(None) => {
+                let whole = self.stamp.as_ref().is_none_or(Stamp::still_holds);
+                ((!whole).then_some(Item::Error(ReadError::Changed { path: name })), true)
+            }
+            Err(source) => (Some(Item::Error(read_error(&name, self.compressed, source))), true),
+        }
+    }
+}
+
+/// Is `bytes` of a format whose parsers run in a process of their own?
+fn may_harm(bytes: &[u8], name: &str) -> bool {
+    let head = &bytes[..bytes.len().min(HEAD)];
+    kind::by_magic(head).is_some_and(Kind::is_risky) || {
+        let text = decode(head.to_vec(), None).text;
+        kind::by_text(&text, name).is_risky()
     }
 }
 
