@@ -1,6 +1,7 @@
 //! Ingest: documents are read one at a time, cut, embedded in batches, and written in one transaction that becomes one
 //! generation. Memory is bounded by one batch.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -19,6 +20,15 @@ const CHUNK_TOKENS: usize = 220;
 const OVERLAP_TOKENS: usize = 40;
 /// Chunks embedded together.
 const BATCH_CHUNKS: usize = 256;
+/// Bytes of the headings that a chunk is embedded with at most: some two dozen tokens, so that a chunk still fits its model.
+const HEADING_BYTES: usize = 100;
+
+/// What an ingest may be told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IngestOptions {
+    /// Opens encrypted files.
+    pub password: Option<String>,
+}
 
 /// How far an ingest is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +75,8 @@ pub struct IngestReport {
     pub unchanged: u64,
     /// Documents of which only the metadata was new.
     pub metadata_updated: u64,
+    /// Sources that were forgotten because they are no longer there.
+    pub removed: u64,
     /// Chunks written.
     pub chunks: u64,
     /// Generation of the knowledge base afterwards.
@@ -75,10 +87,15 @@ pub struct IngestReport {
     pub warnings: Vec<Attention>,
     /// Could not be taken in.
     pub failed: Vec<Attention>,
+    /// What should be known of how files were taken apart: in this process, or without some limit.
+    pub notice: Option<String>,
     /// What was done with the search indexes.
     pub indexes: Option<Refresh>,
     /// Seconds it took, models not counted.
     pub seconds: f64,
+    /// Every source that was read, where that is asked for.
+    #[serde(skip)]
+    pub(crate) sources: Option<BTreeSet<String>>,
 }
 
 impl IngestReport {
@@ -102,7 +119,7 @@ impl IngestReport {
     /// True if the knowledge base is as it was.
     #[must_use]
     pub fn nothing_new(&self) -> bool {
-        self.added + self.replaced + self.duplicates + self.metadata_updated == 0
+        self.added + self.replaced + self.duplicates + self.metadata_updated + self.removed == 0
     }
 }
 
@@ -118,7 +135,9 @@ impl Engine {
     #[must_use]
     pub fn ingest_settings(&self) -> String {
         let (_, precision) = self.models.compute();
-        format!("chunks of {CHUNK_TOKENS} tokens, {OVERLAP_TOKENS} in common, vectors in {precision}")
+        format!(
+            "chunks of {CHUNK_TOKENS} tokens under their headings, {OVERLAP_TOKENS} in common, vectors in {precision}"
+        )
     }
 
     /// Reads `paths` (files, folders, `-` for standard input) into the knowledge base `kb`, which is made if it is not
@@ -133,22 +152,54 @@ impl Engine {
         paths: &[PathBuf],
         on_progress: &mut dyn FnMut(&IngestProgress),
     ) -> Result<IngestReport, Error> {
+        self.ingest_with(kb, paths, &IngestOptions::default(), on_progress)
+    }
+
+    /// As [`Engine::ingest`], with options.
+    ///
+    /// # Errors
+    /// As [`Engine::ingest`].
+    pub fn ingest_with(
+        &self,
+        kb: &Path,
+        paths: &[PathBuf],
+        options: &IngestOptions,
+        on_progress: &mut dyn FnMut(&IngestProgress),
+    ) -> Result<IngestReport, Error> {
         if let Some(path) = paths.iter().find(|path| path.as_os_str() != "-" && !path.exists()) {
             return Err(Error::NoSuchPath { path: path.display().to_string() });
         }
+        let mut report = IngestReport::default();
+        let result = self.take_in(kb, paths, options, &BTreeSet::new(), &mut report, on_progress);
+        result.map(|()| report)
+    }
+
+    /// Takes `paths` in, and forgets those of the `known` sources that are not among what was read, unless their file could
+    /// not be read. All of it is one generation.
+    pub(crate) fn take_in(
+        &self,
+        kb: &Path,
+        paths: &[PathBuf],
+        options: &IngestOptions,
+        known: &BTreeSet<String>,
+        report: &mut IngestReport,
+        on_progress: &mut dyn FnMut(&IngestProgress),
+    ) -> Result<(), Error> {
         let embedder = self.models.embedder()?;
         let started = Instant::now();
         let total = total_bytes(paths);
-        let mut reader = read(paths, &self.limits);
-        let mut report = IngestReport::default();
-        let Some(first) = next_document(&mut reader, &mut report) else {
+        let mut reader =
+            read(paths, &self.limits).with_password(options.password.clone()).with_program(self.extractor.clone());
+        let first = next_document(&mut reader, report);
+        if first.is_none() && known.is_empty() {
             // Nothing to write: the knowledge base is not even opened.
+            report.notice = reader.notice();
             if let Some(failed) = report.failed.first() {
                 return Err(Error::NothingRead { reason: failed.reason.clone() });
             }
             report.seconds = started.elapsed().as_secs_f64();
-            return Ok(report);
-        };
+            return Ok(());
+        }
         let place = KnowledgeBase::at(kb);
         let mut writer = place.create_or_open_writer(embedder.fingerprint(), embedder.dim())?;
         let intake = Intake {
@@ -158,12 +209,13 @@ impl Engine {
             pending: Vec::new(),
             pending_chunks: 0,
         };
-        report.generation = intake.all(first, &mut reader, total, &mut report, on_progress)?;
+        report.generation = intake.all(first, &mut reader, total, known, report, on_progress)?;
+        report.notice = reader.notice();
         report.indexes = Some(writer.refresh_caches(&mut |done, total| {
             on_progress(&IngestProgress::Indexing { done: done as u64, total: total as u64 });
         })?);
         report.seconds = started.elapsed().as_secs_f64();
-        Ok(report)
+        Ok(())
     }
 }
 
@@ -174,6 +226,9 @@ fn next_document(reader: &mut Reader, report: &mut IngestReport) -> Option<Docum
             Item::Document { document, remarks } => {
                 for remark in remarks {
                     report.warnings.push(Attention { source: document.source.clone(), reason: remark.to_string() });
+                }
+                if let Some(sources) = &mut report.sources {
+                    sources.insert(document.source.clone());
                 }
                 return Some(document);
             }
@@ -199,14 +254,15 @@ impl Intake<'_> {
     /// Takes in `first` and all that follows it in one transaction; returns the generation that it became.
     fn all(
         mut self,
-        first: Document,
+        first: Option<Document>,
         reader: &mut Reader,
         total: Option<u64>,
+        known: &BTreeSet<String>,
         report: &mut IngestReport,
         on_progress: &mut dyn FnMut(&IngestProgress),
     ) -> Result<i64, Error> {
         let bytes = reader.progress();
-        let mut next = Some(first);
+        let mut next = first;
         while let Some(document) = next {
             self.take(document, report)?;
             let (documents, chunks) = (report.documents(), report.chunks);
@@ -214,6 +270,15 @@ impl Intake<'_> {
             next = next_document(reader, report);
         }
         self.flush(report)?;
+        // What was moved is there under its new name by now, so its text and vectors stay.
+        let seen = report.sources.take().unwrap_or_default();
+        for source in known.iter().filter(|source| !seen.contains(*source)) {
+            let file = source.split('#').next().unwrap_or(source);
+            if !report.failed.iter().any(|failed| failed.source.contains(file)) {
+                report.removed += self.batch.delete_source(source)?.sources;
+            }
+        }
+        report.sources = Some(seen);
         Ok(self.batch.commit()?.id)
     }
 
@@ -270,9 +335,49 @@ impl Intake<'_> {
     }
 
     fn embed(&self, pairs: &[(&Document, &Chunk)]) -> Result<Vec<Embedding>, InferenceError> {
-        // A chunk is embedded with its title, as rerankers and generators read it.
-        let texts: Vec<String> = pairs.iter().map(|(document, chunk)| titled(&document.title, &chunk.text)).collect();
+        let texts: Vec<String> = pairs.iter().map(|(document, chunk)| in_context(document, chunk)).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         self.embedder.embed(Role::Document, &texts)
+    }
+}
+
+/// A chunk as it is embedded: behind its document's title, as rerankers and generators read it, and behind the headings that
+/// it stands under, which say what it is about where its own words don't. The innermost say most and are kept.
+fn in_context(document: &Document, chunk: &Chunk) -> String {
+    let mut headings = document.headings_over(chunk.start);
+    headings.retain(|heading| *heading != document.title);
+    let mut path = String::new();
+    for heading in headings.iter().rev() {
+        if path.len() + heading.len() > HEADING_BYTES {
+            break;
+        }
+        path = if path.is_empty() { (*heading).to_owned() } else { format!("{heading}, {path}") };
+    }
+    titled(&document.title, &titled(&path, &chunk.text))
+}
+
+#[cfg(test)]
+mod tests {
+    use anchorite_core::{Landmark, LandmarkKind};
+
+    use super::*;
+
+    #[test]
+    fn m33_a_chunk_is_embedded_under_its_headings_and_its_offsets_stay_true() {
+        let text = "# Title\n\n## Part\n\nwords".to_owned();
+        let heading = |at, level, end| Landmark { at, kind: LandmarkKind::Heading { level, end } };
+        let outline = vec![heading(0, 1, 7), heading(9, 2, 16)];
+        let (source, title) = (String::new(), "Title".to_owned());
+        let document = Document { source, title, text: text.clone(), metadata: Default::default(), outline };
+        let chunk = |start: usize, end: usize| Chunk { ordinal: 0, start, end, text: text[start..end].to_owned() };
+        assert_eq!(in_context(&document, &chunk(18, 23)), "Title. Part. words");
+        assert_eq!(in_context(&document, &chunk(9, 23)), "Title. ## Part\n\nwords");
+        assert_eq!(in_context(&document, &chunk(0, 23)), text);
+        let long = Document { title: "x".repeat(5), text: format!("# {}\n\nwords", "y".repeat(300)), ..document };
+        let long = Document { outline: vec![heading(0, 1, 302)], ..long };
+        assert_eq!(
+            in_context(&long, &Chunk { ordinal: 0, start: 304, end: 309, text: "words".to_owned() }),
+            "xxxxx. words"
+        );
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! This crate joins the parts: models (`anchorite-models`, `anchorite-infer`), the knowledge base (`anchorite-store`),
-//! reading and cutting (`anchorite-text`) and the loop (`anchorite-rag` on `anchorite-graph`). Models are opened when they
+//! reading (`anchorite-formats`), cutting (`anchorite-text`) and the loop (`anchorite-rag` on `anchorite-graph`). Models are opened when they
 //! are first needed and stay open.
 //!
 //! Architecture invariant: nothing here or below links a network client.
@@ -25,9 +25,11 @@ mod ingest;
 mod models;
 mod ranking;
 mod search;
+mod watch;
 
 pub use anchorite_core as core;
 pub use anchorite_core::{Answer, BudgetLimits, Limits, Passage, Scores, Status};
+pub use anchorite_formats as formats;
 pub use anchorite_graph as graph;
 pub use anchorite_infer::{DeviceChoice, Precision, default_threads, set_threads, threads};
 pub use anchorite_models as model_files;
@@ -41,6 +43,7 @@ pub use bench::{BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport,
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use grounding::ClaimSupport;
-pub use ingest::{Attention, IngestProgress, IngestReport};
+pub use ingest::{Attention, IngestOptions, IngestProgress, IngestReport};
 pub use models::{ModelInUse, Models};
 pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults};
+pub use watch::WatchEvent;

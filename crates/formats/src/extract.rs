@@ -12,6 +12,7 @@ use crate::decode::{DecodeWarning, Decoded, decode};
 use crate::item::{ExtractError, Item, ReadError, Remark, SkipReason};
 use crate::kind::{self, HEAD, Kind};
 use crate::markdown::{markdown_outline, markdown_title};
+use crate::office::workbook::Stored;
 use crate::package::Allowance;
 use crate::parsed::{Parsed, Reading};
 use crate::records::{Records, is_blank, record};
@@ -117,7 +118,9 @@ impl Extraction<'_> {
             Kind::Workbook => {
                 // The library that reads it knows no limits: they are asked beforehand.
                 within_limits(&mut archive, reading)?;
-                office::workbook::read(archive.into_inner().into_inner(), reading)?
+                let xml = names.iter().any(|name| name == "xl/workbook.xml");
+                let stored = if xml { Stored::Xml } else { Stored::Binary };
+                office::workbook::read(archive.into_inner().into_inner(), stored, reading)?
             }
             Kind::OpenDocument => office::opendocument::read(archive.into_inner().into_inner(), reading)?,
             Kind::Epub => epub::read(archive.into_inner().into_inner(), reading)?,
@@ -217,7 +220,7 @@ fn old_workbook(bytes: Vec<u8>, reading: &Reading<'_>) -> Result<Parsed, Extract
         return Err(reading.encrypted());
     }
     if names_one("Workbook") || names_one("Book\0") {
-        return office::workbook::read(bytes, reading);
+        return office::workbook::read(bytes, Stored::Old, reading);
     }
     Ok(Parsed::Skipped(SkipReason::UnknownFormat))
 }

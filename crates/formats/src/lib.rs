@@ -35,4 +35,4 @@ mod xml;
 
 pub use decode::DecodeWarning;
 pub use item::{ExtractError, Item, ReadError, Remark, SkipReason};
-pub use read::{Progress, Reader, read, total_bytes};
+pub use read::{FileState, Progress, Reader, files, read, total_bytes};

@@ -50,6 +50,33 @@ pub fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
     crate::source::total_bytes(paths)
 }
 
+/// A file that [`read`] would read, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileState {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How documents name it.
+    pub name: String,
+    /// Its length in bytes.
+    pub length: u64,
+    /// When it was last changed, where the system knows.
+    pub modified: Option<SystemTime>,
+}
+
+/// The files that [`read`] would read, in its order, as they are now. It reads no content.
+#[must_use]
+pub fn files(paths: &[PathBuf]) -> Vec<FileState> {
+    let state = |found| match found {
+        Found::File(FileSource { path, name, .. }) => {
+            // What has gone since is not among them.
+            let metadata = std::fs::metadata(&path).ok()?;
+            Some(FileState { path, name, length: metadata.len(), modified: metadata.modified().ok() })
+        }
+        Found::Other(_) | Found::StandardInput => None,
+    };
+    Sources::new(paths.to_vec()).filter_map(state).collect()
+}
+
 /// How many bytes a [`Reader`] has read so far, as they are on disk. Clones show the same reader.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<AtomicU64>);

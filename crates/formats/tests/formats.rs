@@ -94,8 +94,11 @@ fn f28_what_no_reader_sees_is_not_read() {
 #[test]
 fn m33_broken_html_is_read_as_far_as_it_goes() {
     for (markup, text) in [
-        ("<html><p>a</div></span>b</p><td>c", "a b\n\nc"),
-        ("<html><table><tr><td>a<table><tr><td>b</td></tr></table></td><td>c</td></tr></table>d", "a\n\nb\n\nc\n\nd"),
+        ("<html><p>a</div></span>b</p><td>c", "ab\n\nc"),
+        (
+            "<html><table><tr><td>a<table><tr><td>b</td></tr></table></td><td>c</td></tr></table>d",
+            "a\n\nb\n\n|  | c |\n\nd",
+        ),
         ("<html><body>a <b>b <i>c</b> d</i> e", "a b c d e"),
         ("<html>&lt;&#x41;&nope;&", "<A&nope;&"),
         ("<html><p>cut <a href='", "cut"),
@@ -204,7 +207,10 @@ fn m33_workbooks_give_rows_of_what_is_shown() {
     let document = one(
         "numbers.xlsx",
         zipped(&[
-            ("[Content_Types].xml", "<Types/>"),
+            (
+                "_rels/.rels",
+                "<Relationships><Relationship Id='r' Type='http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument' Target='xl/workbook.xml'/></Relationships>",
+            ),
             ("xl/workbook.xml", "<workbook><sheets><sheet name='Money' sheetId='1' r:id='rId1'/></sheets></workbook>"),
             (
                 "xl/_rels/workbook.xml.rels",

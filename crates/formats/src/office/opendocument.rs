@@ -55,6 +55,7 @@ impl Writer {
             Event::End(_) if self.silent > 0 => self.silent -= 1,
             Event::Start(element) => self.start(&element),
             Event::End(name) => self.close(name),
+            Event::Text(_) if self.silent > 0 => {}
             Event::Text(text) => self.push(text),
         }
         !self.draft.is_full()

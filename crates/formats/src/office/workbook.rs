@@ -5,7 +5,7 @@
 
 use std::io::Cursor;
 
-use calamine::{Data, DataRef, DataType, ExcelDateTime, Reader, Sheets, Xlsx, open_workbook_auto_from_rs};
+use calamine::{Data, DataRef, DataType, ExcelDateTime, Reader, Sheets, Xls, Xlsb, Xlsx};
 
 use crate::draft::Draft;
 use crate::item::{ExtractError, Remark};
@@ -16,9 +16,25 @@ const WIDEST: usize = 256;
 /// Cells of a sheet that is read as a whole.
 const MOST_CELLS: usize = 20_000_000;
 
-pub(crate) fn read(bytes: Vec<u8>, reading: &Reading<'_>) -> Result<Parsed, ExtractError> {
-    let mut sheets = open_workbook_auto_from_rs(Cursor::new(bytes)).map_err(|error| {
-        let message = error.to_string();
+/// The three ways that workbooks are stored in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// XML in a package.
+    Xml,
+    /// Records in a package.
+    Binary,
+    /// Records in the container of older programs.
+    Old,
+}
+
+pub(crate) fn read(bytes: Vec<u8>, stored: Stored, reading: &Reading<'_>) -> Result<Parsed, ExtractError> {
+    let bytes = Cursor::new(bytes);
+    let opened = match stored {
+        Stored::Xml => Xlsx::new(bytes).map(Sheets::Xlsx).map_err(|error| error.to_string()),
+        Stored::Binary => Xlsb::new(bytes).map(Sheets::Xlsb).map_err(|error| error.to_string()),
+        Stored::Old => Xls::new(bytes).map(Sheets::Xls).map_err(|error| error.to_string()),
+    };
+    let mut sheets = opened.map_err(|message| {
         if message.to_lowercase().contains("password") {
             return ExtractError::Encrypted { path: reading.source.to_owned() };
         }

@@ -26,8 +26,8 @@ pub(crate) struct Glyph {
     pub(crate) y: f32,
     pub(crate) size: f32,
     pub(crate) bold: bool,
-    /// White space was shown behind it.
-    pub(crate) space_after: bool,
+    /// Where white space was shown after it, whichever side that is on: the first and the last of it.
+    pub(crate) spaces: [Option<f32>; 2],
 }
 
 /// A character and the way its line goes.
@@ -38,7 +38,8 @@ struct Placed {
     advance: Vec2,
     size: f32,
     bold: bool,
-    space_after: bool,
+    /// The middle of white space that was shown after it, the first and the last.
+    spaces: [Option<Point>; 2],
 }
 
 /// What a page shows.
@@ -273,7 +274,8 @@ impl<'a> Interpreter<'a> {
         }
         if is_space(&said) {
             if let Some(last) = self.placed.last_mut() {
-                last.space_after = true;
+                let middle = origin + advance * 0.5;
+                last.spaces = [last.spaces[0].or(Some(middle)), Some(middle)];
             }
             return;
         }
@@ -298,7 +300,7 @@ impl<'a> Interpreter<'a> {
         if said == Said::Unknown {
             self.shown.unknown += 1;
         }
-        self.placed.push(Placed { said, origin, advance, size, bold, space_after: false });
+        self.placed.push(Placed { said, origin, advance, size, bold, spaces: [None; 2] });
     }
 
     fn external(&mut self, stream: &Stream<'a>, resources: &Resources<'a>, depth: usize) {
@@ -401,7 +403,7 @@ fn by_direction(placed: Vec<Placed>, width: f64, height: f64) -> Vec<Vec<Glyph>>
             y: y0 as f32,
             size: one.size,
             bold: one.bold,
-            space_after: one.space_after,
+            spaces: one.spaces.map(|space| space.map(|middle| turn(middle.x, middle.y).0 as f32)),
         };
         match groups.iter_mut().find(|(other, _)| *other == angle) {
             Some((_, group)) => group.push(glyph),

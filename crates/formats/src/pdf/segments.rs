@@ -177,7 +177,7 @@ fn without_doubles(glyphs: &mut Vec<Glyph>) {
             && (later.x1 - later.x0) > 0.2 * earlier.size
             && (later.y - earlier.y).abs() < 0.15 * earlier.size;
         if double {
-            earlier.space_after |= later.space_after;
+            earlier.spaces = [earlier.spaces[0].or(later.spaces[0]), later.spaces[1].or(earlier.spaces[1])];
             earlier.bold = true;
         }
         double
@@ -196,6 +196,10 @@ fn spaced(glyphs: &[Glyph]) -> Vec<String> {
         0.0
     };
     let least = LEAST_SPACE + usual.clamp(0.0, 0.6);
+    let mut spaces: Vec<f32> = glyphs.iter().flat_map(|glyph| glyph.spaces).flatten().collect();
+    spaces.sort_by(f32::total_cmp);
+    let mut spaces = spaces.into_iter().peekable();
+    let middle = |glyph: &Glyph| (glyph.x0 + glyph.x1) * 0.5;
     let mut pieces = Vec::with_capacity(glyphs.len() + glyphs.len() / 4);
     for (index, glyph) in glyphs.iter().enumerate() {
         let text = match &glyph.said {
@@ -209,11 +213,11 @@ fn spaced(glyphs: &[Glyph]) -> Vec<String> {
             Some(last) if is_mark && last != " " => String::push_str(last, &text),
             _ => pieces.push(text),
         }
-        if let Some(next) = glyphs.get(index + 1) {
-            let gap = gap(&[glyph.clone(), next.clone()]);
-            if (glyph.space_after && gap > -0.3) || gap > least {
-                pieces.push(" ".to_owned());
-            }
+        let Some(next) = glyphs.get(index + 1) else { break };
+        while spaces.next_if(|space| *space <= middle(glyph)).is_some() {}
+        let shown = spaces.next_if(|space| *space < middle(next)).is_some();
+        if shown || (next.x0 - glyph.x1) / glyph.size.max(next.size).max(0.1) > least {
+            pieces.push(" ".to_owned());
         }
     }
     pieces
