@@ -1,17 +1,16 @@
 //! Watching: what is added to folders, changed, moved or deleted is so in the knowledge base soon after.
 //!
-//! The system's notices only say that it is time to look; what is there is seen by looking. So a notice that gets lost, or
-//! never comes (network drives), costs time and nothing else. A file is read when its length and time of change have stood
-//! still between two looks: never one that is half written.
+//! Files are looked at every few seconds, less often where that takes long: names, lengths and times of change, no content.
+//! It is the same on every system and on network drives, where systems give no notice of changes; the usual library for such
+//! notices brings one of sockets with it. A file is read when it has stood still between two looks: never one that is half
+//! written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anchorite_formats::{FileState, files};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::{Engine, Error, IngestOptions, IngestProgress, IngestReport};
 
@@ -19,20 +18,18 @@ use crate::{Engine, Error, IngestOptions, IngestProgress, IngestReport};
 const STILL: Duration = Duration::from_millis(700);
 /// How long it takes at most to see that the end was asked for.
 const TICK: Duration = Duration::from_millis(200);
-/// How often is looked where the system gives notice, and where it does not.
-const LOOK: Duration = Duration::from_secs(60);
-const LOOK_WITHOUT_NOTICES: Duration = Duration::from_secs(3);
+/// How long there is between two looks at least.
+const PAUSE: Duration = Duration::from_secs(1);
+/// A look may take one part in so many of the time.
+const SHARE: u32 = 30;
 
 /// What a watch has to say.
 #[derive(Debug)]
 pub enum WatchEvent<'r> {
-    /// What was there is taken in, and changes are waited for; `without_notices` says why they are looked for every few
-    /// seconds instead, if they are.
+    /// What was there is taken in, and changes are waited for.
     Watching {
         /// Files that are watched.
         files: usize,
-        /// Why the system gives no notice.
-        without_notices: Option<String>,
     },
     /// An ingest is on its way.
     Progress(&'r IngestProgress),
@@ -60,25 +57,21 @@ impl Engine {
         if let Some(path) = paths.iter().find(|path| path.as_os_str() == "-" || !path.exists()) {
             return Err(Error::NoSuchPath { path: path.display().to_string() });
         }
-        // Notices are asked for first, so that none is missed while the first ingest runs.
-        let (notices, _watcher, without_notices) = match notices(paths) {
-            Ok((notices, watcher)) => (Some(notices), Some(watcher), None),
-            Err(reason) => (None, None, Some(reason)),
-        };
         let mut watch = Watch { engine: self, kb, paths, options, taken: Files::new(), sources: BTreeMap::new() };
-        let mut seen = look(paths);
-        watch.update(&seen, on_event)?;
-        on_event(WatchEvent::Watching { files: seen.len(), without_notices });
-        while wait(notices.as_ref(), stop) {
+        let first = look(paths);
+        watch.update(&first, on_event)?;
+        on_event(WatchEvent::Watching { files: first.len() });
+        let mut pause = PAUSE;
+        while sleep(pause, stop) {
+            let began = Instant::now();
             let now = look(paths);
+            pause = PAUSE.max(began.elapsed() * SHARE);
             if watch.differs(&now) {
                 // Once more after a while: what stands still by then is whole.
-                seen = now;
                 if !sleep(STILL, stop) {
                     break;
                 }
-                let still = look(paths);
-                let settled = watch.settled(&seen, &still);
+                let settled = watch.settled(&now, &look(paths));
                 watch.update(&settled, on_event)?;
             }
         }
@@ -86,41 +79,7 @@ impl Engine {
     }
 }
 
-/// Notices of the system for all of `paths`; the error is why there are none.
-fn notices(paths: &[PathBuf]) -> Result<(Receiver<()>, RecommendedWatcher), String> {
-    let (sender, receiver) = channel();
-    let mut watcher = notify::recommended_watcher(move |_| {
-        // Nobody listens any more when the watch has ended.
-        let _ = sender.send(());
-    })
-    .map_err(|error| error.to_string())?;
-    for path in paths {
-        watcher.watch(path, RecursiveMode::Recursive).map_err(|error| error.to_string())?;
-    }
-    Ok((receiver, watcher))
-}
-
-/// Waits until it is time to look; false if the end was asked for.
-fn wait(notices: Option<&Receiver<()>>, stop: &AtomicBool) -> bool {
-    let Some(notices) = notices else { return sleep(LOOK_WITHOUT_NOTICES, stop) };
-    let began = Instant::now();
-    while began.elapsed() < LOOK {
-        if stop.load(Ordering::Relaxed) {
-            return false;
-        }
-        match notices.recv_timeout(TICK) {
-            Ok(()) => {
-                // Many come at once.
-                while notices.try_recv().is_ok() {}
-                return true;
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return sleep(LOOK_WITHOUT_NOTICES, stop),
-        }
-    }
-    true
-}
-
+/// Waits; false if the end was asked for.
 fn sleep(time: Duration, stop: &AtomicBool) -> bool {
     let began = Instant::now();
     while began.elapsed() < time {
@@ -162,7 +121,7 @@ impl Watch<'_> {
                 settled.insert(name.clone(), taken.clone());
             }
         }
-        // What is missing was missing twice, or it was only away for a moment.
+        // What is missing must be missing twice: some programs write by putting a new file in the old one's place.
         for (name, file) in &self.taken {
             if !now.contains_key(name) && (before.contains_key(name) || !self.root_is_there(file)) {
                 settled.insert(name.clone(), file.clone());

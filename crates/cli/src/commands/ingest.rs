@@ -62,11 +62,8 @@ fn watch(
                     || if output.json { output.record(report).map_err(Into::into) } else { show(report, output) },
                 )
             }
-            WatchEvent::Watching { files, without_notices } => {
+            WatchEvent::Watching { files } => {
                 bar.finish_and_clear();
-                if let Some(reason) = without_notices {
-                    output.remark(format_args!("looking for changes every few seconds: {reason}"));
-                }
                 output.remark(format_args!("watching {files} files; Ctrl-C ends it"));
                 Ok(())
             }
