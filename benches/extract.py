@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How fast text is taken out of files, beside what is used for that in Python, on the same files in one run.
 
-    cargo build --release -p anchorite-formats --example rate --bin anchorite-extract
+    cargo build --release -p anchorite-formats --example rate
+    cargo build --release -p anchorite-formats --bin anchorite-extract
     pip install pypdf pdfminer.six markitdown beautifulsoup4 lxml
     python3 benches/extract.py --messy ../shared/data/messy --corpus ../shared/data/wiki_vital/corpus.jsonl
 
@@ -128,10 +129,8 @@ def main():
             speed = line["bytes"] / 1e6 / line["seconds"]
             print(f"{what:32} {line['seconds']:7.2f} s {speed:8.1f} MB/s {line['characters']:10} characters")
         peers = {
-            "pdf": [("pypdf", with_pypdf), ("pdfminer.six", with_pdfminer), ("markitdown", with_markitdown)],
+            "pdf": [("pypdf", with_pypdf), ("pdfminer.six", with_pdfminer)],
             "html": [("beautifulsoup4", with_beautifulsoup), ("markitdown", with_markitdown)],
-            "docx": [("markitdown", with_markitdown)],
-            "epub": [("markitdown", with_markitdown)],
         }
         for kind, readers in peers.items():
             files = sorted((folder / kind).iterdir())
