@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anchorite_core::Limits;
+use anchorite_formats::child::Program;
 use anchorite_infer::{DeviceChoice, Precision};
 use anchorite_models::Profile;
 use anchorite_rag::Settings;
@@ -30,6 +31,8 @@ pub struct EngineOptions {
     pub limits: Limits,
     /// Settings of the loop.
     pub settings: Settings,
+    /// A program that takes files of formats that may harm apart, in a process of its own; `None` does it in this one.
+    pub extractor: Option<Program>,
 }
 
 /// Models and settings. It may be shared between threads; the generator answers one prompt at a time.
@@ -37,17 +40,28 @@ pub struct Engine {
     pub(crate) models: Models,
     pub(crate) limits: Limits,
     pub(crate) settings: Settings,
+    pub(crate) extractor: Option<Program>,
 }
 
 impl Engine {
     /// An engine. Nothing is opened yet.
     #[must_use]
     pub fn new(options: EngineOptions) -> Self {
-        let EngineOptions { models, profile, embedder, reranker, generator, device, precision, limits, settings } =
-            options;
+        let EngineOptions {
+            models,
+            profile,
+            embedder,
+            reranker,
+            generator,
+            device,
+            precision,
+            limits,
+            settings,
+            extractor,
+        } = options;
         let models =
             Models::new(ModelOptions { folder: models, profile, embedder, reranker, generator, device, precision });
-        Self { models, limits, settings }
+        Self { models, limits, settings, extractor }
     }
 
     /// The models.

@@ -11,11 +11,12 @@
 //! ```
 //!
 //! This crate joins the parts: models (`anchorite-models`, `anchorite-infer`), the knowledge base (`anchorite-store`),
-//! reading and cutting (`anchorite-text`) and the loop (`anchorite-rag` on `anchorite-graph`). Models are opened when they
+//! reading (`anchorite-formats`), cutting (`anchorite-text`) and the loop (`anchorite-rag` on `anchorite-graph`). Models are opened when they
 //! are first needed and stay open.
 //!
 //! Architecture invariant: nothing here or below links a network client.
 
+mod admission;
 mod ask;
 mod bench;
 mod engine;
@@ -26,10 +27,12 @@ mod management;
 mod models;
 mod ranking;
 mod search;
+mod watch;
 mod why_not;
 
 pub use anchorite_core as core;
 pub use anchorite_core::{Answer, BudgetLimits, Limits, Passage, Scores, Status};
+pub use anchorite_formats as formats;
 pub use anchorite_graph as graph;
 pub use anchorite_infer::{DeviceChoice, Precision, default_threads, set_threads, threads};
 pub use anchorite_models as model_files;
@@ -38,6 +41,7 @@ pub use anchorite_rag::{Expanded, Expansion, Piece, RagState, Settings, Signals,
 pub use anchorite_store as store;
 pub use anchorite_store::Mode;
 
+pub use admission::SecretPolicy;
 pub use ask::{AskOptions, Progress, strategy_graph};
 pub use bench::{
     BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies, SearchBenchReport,
@@ -46,8 +50,9 @@ pub use bench::{
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use grounding::ClaimSupport;
-pub use ingest::{Attention, IngestOptions, IngestProgress, IngestReport, SecretPolicy};
+pub use ingest::{Attention, IngestOptions, IngestProgress, IngestReport};
 pub use management::{DeletionReport, ExportReport, delete, export, find_document};
 pub use models::{ModelInUse, Models};
 pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults, ViewOptions};
+pub use watch::WatchEvent;
 pub use why_not::{Stage, WhyNot};

@@ -12,6 +12,7 @@ use serde_json::Value;
 const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("anchorite-core", &[]),
     ("anchorite-text", &["anchorite-core"]),
+    ("anchorite-formats", &["anchorite-core"]),
     ("anchorite-models", &["anchorite-core"]),
     ("anchorite-kernels", &[]),
     ("anchorite-infer", &["anchorite-core", "anchorite-models", "anchorite-kernels"]),
@@ -25,6 +26,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
         &[
             "anchorite-core",
             "anchorite-text",
+            "anchorite-formats",
             "anchorite-models",
             "anchorite-infer",
             "anchorite-store",
@@ -40,6 +42,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
 const SEALED: &[(&str, &str)] = &[
     ("anchorite-core", "crates/core"),
     ("anchorite-text", "crates/text"),
+    ("anchorite-formats", "crates/formats"),
     ("anchorite-models", "crates/models"),
     ("anchorite-kernels", "crates/kernels"),
     ("anchorite-infer", "crates/infer"),

@@ -60,7 +60,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Read documents into a knowledge base: files, folders, JSONL, or - for standard input
+    /// Read documents into a knowledge base: files of most kinds, folders, archives, or - for standard input
     Ingest(Ingest),
     /// Find passages
     Search(Search),
@@ -86,7 +86,13 @@ pub(crate) enum Command {
     Eval(Eval),
     /// Examine this installation
     Doctor,
+    /// Take files apart for another process of this program
+    #[command(name = EXTRACT_CHILD, hide = true)]
+    ExtractChild,
 }
+
+/// What this program is called with to take files apart for itself.
+pub(crate) const EXTRACT_CHILD: &str = "extract-child";
 
 /// Folder of the knowledge base.
 #[derive(Debug, Args)]
@@ -146,6 +152,12 @@ pub(crate) struct Ingest {
     pub(crate) secrets: String,
     #[command(flatten)]
     pub(crate) actor: Actor,
+    /// Opens encrypted files
+    #[arg(long, env = "ANCHORITE_PASSWORD", hide_env_values = true, value_name = "PASSWORD")]
+    pub(crate) password: Option<String>,
+    /// Go on after that: take in what is added, changed or moved, and forget what is deleted, until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

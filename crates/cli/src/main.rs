@@ -23,6 +23,8 @@ enum Found {
     Yes,
     /// Exit code 1.
     No,
+    /// Ended by Ctrl-C, in good order: exit code 130.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
@@ -38,6 +40,13 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
+    if matches!(arguments.command, Command::ExtractChild) {
+        // Before any thread is started: the limits hold for the thread that sets them.
+        return match anchorite::formats::child::serve() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(2),
+        };
+    }
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("ANCHORITE_LOG").unwrap_or_else(|_| "warn".into()))
         .with_writer(std::io::stderr)
@@ -45,6 +54,7 @@ fn main() -> ExitCode {
     match run(&arguments) {
         Ok(Found::Yes) => ExitCode::SUCCESS,
         Ok(Found::No) => ExitCode::from(1),
+        Ok(Found::Interrupted) => ExitCode::from(130),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             Output { json: false, quiet: false }.remark(format_args!("anchorite: {error:#}"));
@@ -81,6 +91,7 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Bench(arguments) => commands::bench::run(&engine, &arguments.what, &output),
         Command::Eval(arguments) => commands::eval::run(&engine, arguments, &output),
         Command::Doctor => commands::doctor::run(&engine, &output),
+        Command::ExtractChild => Ok(Found::Yes),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use anchorite::formats::child::Program;
 use anchorite::{EngineOptions, Limits, Settings};
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Deserialize;
 
-use crate::arguments::Global;
+use crate::arguments::{EXTRACT_CHILD, Global};
 
 const FILE: &str = "anchorite.toml";
 
@@ -59,8 +60,15 @@ pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)>
         precision,
         limits: file.limits,
         settings: file.settings,
+        extractor: own_extractor(),
     };
     Ok((options, global.threads.or(file.threads)))
+}
+
+/// This program again, as the one that takes files apart; `None` if it can't be found any more.
+fn own_extractor() -> Option<Program> {
+    let path = std::env::current_exe().ok().filter(|path| path.is_file())?;
+    Some(Program { path, arguments: vec![EXTRACT_CHILD.to_owned()] })
 }
 
 fn read(path: &Path, given: bool) -> Result<File> {

@@ -83,6 +83,32 @@ pub enum LandmarkKind {
 }
 
 impl Document {
+    /// The headings that the place `at` of the text stands under, outermost first, without their marks. A heading that stands
+    /// at or behind the place is none of them.
+    #[must_use]
+    pub fn headings_over(&self, at: usize) -> Vec<&str> {
+        let before = self.outline.partition_point(|mark| mark.at < at);
+        let mut over = Vec::new();
+        let mut lowest = u8::MAX;
+        for mark in self.outline[..before].iter().rev() {
+            let LandmarkKind::Heading { level, end } = mark.kind else { continue };
+            if level >= lowest || end > at {
+                continue;
+            }
+            lowest = level;
+            let words =
+                self.text.get(mark.at..end).unwrap_or_default().trim_matches(['#', '=', '-', ' ', '\n', '\r', '\t']);
+            if !words.is_empty() {
+                over.push(words);
+            }
+            if level <= 1 {
+                break;
+            }
+        }
+        over.reverse();
+        over
+    }
+
     /// Hash of title and text.
     #[must_use]
     pub fn content_hash(&self) -> ContentHash {
@@ -182,6 +208,25 @@ pub fn titled(title: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn m33_a_place_stands_under_its_headings() {
+        let text = "# A\n\none\n\n## B\n\ntwo\n\n### C\n\nthree\n\n## D\n\nfour".to_owned();
+        let heading = |line: &str, level| {
+            let at = text.find(line).expect("there");
+            Landmark { at, kind: LandmarkKind::Heading { level, end: at + line.len() } }
+        };
+        let mut outline = vec![heading("# A", 1), heading("## B", 2), heading("### C", 3), heading("## D", 2)];
+        outline.insert(1, Landmark { at: 5, kind: LandmarkKind::Page(1) });
+        let (source, title, metadata) = (String::new(), String::new(), BTreeMap::new());
+        let document = Document { source, title, text, metadata, outline };
+        let over = |word: &str| document.headings_over(document.text.find(word).expect("there"));
+        assert_eq!(over("one"), ["A"]);
+        assert_eq!(over("three"), ["A", "B", "C"]);
+        assert_eq!(over("four"), ["A", "D"]);
+        assert_eq!(over("### C"), ["A", "B"]);
+        assert_eq!(over("# A"), [""; 0]);
+    }
 
     #[test]
     fn the_content_hash_separates_title_from_text() {

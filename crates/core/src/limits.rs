@@ -7,12 +7,26 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Largest plain text file, and largest total of one compressed file, in bytes.
+    /// Largest file of records, and largest total of one compressed file, in bytes.
     pub file_bytes: u64,
     /// Longest line of a JSONL file, in bytes.
     pub line_bytes: usize,
     /// Longest text of one document, in bytes.
     pub document_bytes: usize,
+    /// Largest file of a format that is read whole before it is taken apart (PDF, office, mail, archive), in bytes.
+    pub packed_file_bytes: u64,
+    /// Most entries of all archives, and attachments of all messages, in one file.
+    pub archive_entries: u64,
+    /// How deep archives and messages may lie in each other.
+    pub archive_depth: u64,
+    /// Largest total of what the archives in one file hold, unpacked, in bytes.
+    pub archive_bytes: u64,
+    /// How many times larger than packed an entry of an archive may be. Entries below a megabyte are not asked.
+    pub archive_ratio: u64,
+    /// Memory (address space) of the process that takes files apart, in bytes.
+    pub extraction_memory_bytes: u64,
+    /// Longest that taking one file apart may take, in seconds.
+    pub extraction_seconds: u64,
     /// Most chunks of one document.
     pub document_chunks: usize,
     /// Longest question or query, in characters.
@@ -35,6 +49,13 @@ impl Default for Limits {
             file_bytes: 8 << 30,
             line_bytes: 64 << 20,
             document_bytes: 64 << 20,
+            packed_file_bytes: 256 << 20,
+            archive_entries: 65_536,
+            archive_depth: 6,
+            archive_bytes: 2 << 30,
+            archive_ratio: 250,
+            extraction_memory_bytes: 2 << 30,
+            extraction_seconds: 60,
             document_chunks: 1_000_000,
             question_chars: 8_000,
             results: 10_000,

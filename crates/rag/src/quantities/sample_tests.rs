@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anchorite_core::{Limits, titled};
-use anchorite_text::{Item, read};
+use anchorite_formats::{Item, read};
 use serde::Deserialize;
 
 use super::*;

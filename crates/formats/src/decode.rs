@@ -1,13 +1,18 @@
-//! Bytes to text: UTF-8 and UTF-16, with or without a byte order mark.
+//! Bytes to text, in whatever encoding.
 //!
-//! What is no text becomes U+FFFD, and is counted. So does NUL: databases and tokenizers cut text at it. Nothing else is
-//! changed; line ends stay as they are.
+//! The encoding is told by a byte order mark; else by the bytes, if they are UTF-8; else by a declaration inside (XML, HTML,
+//! mail); else by statistics. What is no text in it becomes U+FFFD, and is counted. So does NUL: databases and tokenizers cut
+//! text at it. Nothing else is changed; line ends stay as they are.
 
 use std::borrow::Cow;
 use std::fmt;
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{Encoding, UTF_8};
+use serde::{Deserialize, Serialize};
+
 /// What could not be kept when a document was decoded. Each became U+FFFD.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecodeWarning {
     /// Sequences that are not valid in the encoding.
     pub invalid: usize,
@@ -37,6 +42,8 @@ impl fmt::Display for DecodeWarning {
 pub(crate) struct Decoded {
     pub(crate) text: String,
     pub(crate) lost: DecodeWarning,
+    /// The encoding's name, where it is not UTF-8.
+    pub(crate) encoding: Option<&'static str>,
 }
 
 impl Decoded {
@@ -60,36 +67,75 @@ pub(crate) fn begins_as_utf16(bytes: &[u8]) -> bool {
     bytes.starts_with(UTF16_LITTLE_MARK) || bytes.starts_with(UTF16_BIG_MARK)
 }
 
-/// Decodes a whole text.
-pub(crate) fn decode(bytes: Vec<u8>) -> Decoded {
+/// Decodes a whole text. `declared` is the name of the encoding that the content claims for itself.
+pub(crate) fn decode(bytes: Vec<u8>, declared: Option<&str>) -> Decoded {
     let mut lost = DecodeWarning::default();
-    let text = if let Some(units) = bytes.strip_prefix(UTF16_LITTLE_MARK) {
-        utf16(units, u16::from_le_bytes, &mut lost)
+    let (text, encoding) = if let Some(units) = bytes.strip_prefix(UTF16_LITTLE_MARK) {
+        (utf16(units, u16::from_le_bytes, &mut lost), Some("UTF-16LE"))
     } else if let Some(units) = bytes.strip_prefix(UTF16_BIG_MARK) {
-        utf16(units, u16::from_be_bytes, &mut lost)
+        (utf16(units, u16::from_be_bytes, &mut lost), Some("UTF-16BE"))
+    } else if let Some((read, name)) = unmarked_utf16(&bytes) {
+        (utf16(&bytes, read, &mut lost), Some(name))
+    } else if bytes.starts_with(UTF8_MARK) || std::str::from_utf8(&bytes).is_ok() || is_nearly_utf8(&bytes) {
+        (utf8(bytes, &mut lost), None)
     } else {
-        match unmarked_utf16(&bytes) {
-            Some(read) => utf16(&bytes, read, &mut lost),
-            None => utf8(bytes, &mut lost),
-        }
+        let encoding =
+            declared.and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or_else(|| guess(&bytes));
+        (other(&bytes, encoding, &mut lost), Some(encoding.name()))
     };
-    Decoded { text: without_nul(text, &mut lost), lost }
+    Decoded { text: without_nul(text, &mut lost), lost, encoding }
 }
+
+/// A few bytes that went wrong don't make a text of UTF-8 one of another encoding, in which no byte would be wrong.
+fn is_nearly_utf8(bytes: &[u8]) -> bool {
+    let (mut good, mut bad) = (0usize, 0usize);
+    for chunk in bytes.utf8_chunks() {
+        good += chunk.valid().bytes().filter(|byte| *byte >= 0xc0).count();
+        bad += usize::from(!chunk.invalid().is_empty());
+    }
+    good > 8 * bad
+}
+
+/// The most probable encoding of bytes that are not UTF-8.
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    // What comes later changes the guess no more.
+    detector.feed(&bytes[..bytes.len().min(1 << 20)], true);
+    detector.guess(None, Utf8Detection::Deny)
+}
+
+fn other(bytes: &[u8], encoding: &'static Encoding, lost: &mut DecodeWarning) -> String {
+    if encoding == UTF_8 {
+        return utf8(bytes.to_vec(), lost);
+    }
+    let (text, wrong) = encoding.decode_without_bom_handling(bytes);
+    if wrong {
+        lost.invalid += text.chars().filter(|character| *character == char::REPLACEMENT_CHARACTER).count();
+    }
+    // Windows-1252 has a character for every byte, control characters among them: bytes that are no text show by those.
+    let controls =
+        |character: &char| character.is_control() && !matches!(character, '\t' | '\n' | '\r' | '\u{c}' | '\0');
+    lost.invalid += text.chars().filter(controls).count();
+    text.into_owned()
+}
+
+/// A unit of UTF-16 from its bytes.
+type ReadUnit = fn([u8; 2]) -> u16;
 
 /// Bytes looked at to tell UTF-16 from UTF-8.
 const SAMPLE: usize = 4096;
 
 /// UTF-16 without a mark shows by its NUL bytes, of which UTF-8 text has none: most characters of Latin text have one, and
 /// always on the same side.
-fn unmarked_utf16(bytes: &[u8]) -> Option<fn([u8; 2]) -> u16> {
+fn unmarked_utf16(bytes: &[u8]) -> Option<(ReadUnit, &'static str)> {
     let sample = &bytes[..bytes.len().min(SAMPLE)];
     let nul_at = |side: usize| sample.iter().skip(side).step_by(2).filter(|byte| **byte == 0).count();
     let (first, second, pairs) = (nul_at(0), nul_at(1), sample.len() / 2);
     let most = |nul: usize, other: usize| pairs >= 4 && nul * 2 > pairs && other * 20 < nul;
     if most(second, first) {
-        Some(u16::from_le_bytes)
+        Some((u16::from_le_bytes, "UTF-16LE"))
     } else if most(first, second) {
-        Some(u16::from_be_bytes)
+        Some((u16::from_be_bytes, "UTF-16BE"))
     } else {
         None
     }
@@ -153,7 +199,7 @@ mod tests {
     use super::*;
 
     fn decoded(bytes: &[u8]) -> (String, usize, usize) {
-        let Decoded { text, lost } = decode(bytes.to_vec());
+        let Decoded { text, lost, .. } = decode(bytes.to_vec(), None);
         (text, lost.invalid, lost.nul)
     }
 
@@ -172,12 +218,34 @@ mod tests {
 
     #[test]
     fn f26_what_is_no_text_is_replaced_and_counted() {
-        assert_eq!(decoded(b"caf\xe9 \xff\xff!"), ("caf\u{fffd} \u{fffd}\u{fffd}!".to_owned(), 3, 0));
+        let nearly = |bytes: &[u8]| [bytes, "üäö".repeat(20).as_bytes()].concat();
+        let expected = format!("caf\u{fffd} \u{fffd}\u{fffd}!{}", "üäö".repeat(20));
+        assert_eq!(decoded(&nearly(b"caf\xe9 \xff\xff!")), (expected, 3, 0));
         assert_eq!(decoded(b"a\0bcd\0"), ("a\u{fffd}bcd\u{fffd}".to_owned(), 0, 2));
         assert_eq!(decoded(b"\xff\xfea\0\x00\xd8b\0"), ("a\u{fffd}b".to_owned(), 1, 0));
         assert_eq!(decoded(b"\xfe\xff\0ab"), ("a\u{fffd}".to_owned(), 1, 0));
         // A replacement character of the text itself is no loss.
         assert_eq!(decoded("\u{fffd}".as_bytes()), ("\u{fffd}".to_owned(), 0, 0));
+    }
+
+    #[test]
+    fn f26_other_encodings_are_declared_or_guessed() {
+        let named = |bytes: &[u8], declared: Option<&str>| {
+            let Decoded { text, lost, encoding } = decode(bytes.to_vec(), declared);
+            assert_eq!(lost, DecodeWarning::default());
+            (text, encoding)
+        };
+        let german = "Die schöne Straße, für 15,50 €";
+        let bytes = encoding_rs::WINDOWS_1252.encode(german).0;
+        assert_eq!(named(&bytes, None), (german.to_owned(), Some("windows-1252")));
+        let russian = "Компания основана в 1999 году";
+        let bytes = encoding_rs::WINDOWS_1251.encode(russian).0;
+        assert_eq!(named(&bytes, None), (russian.to_owned(), Some("windows-1251")));
+        assert_eq!(named(&bytes, Some("cp1251")).0, russian);
+        let japanese = "これは日本語の文章です。";
+        assert_eq!(named(&encoding_rs::SHIFT_JIS.encode(japanese).0, None).0, japanese);
+        // What the bytes are is surer than what they claim.
+        assert_eq!(named("für".as_bytes(), Some("latin1")), ("für".to_owned(), None));
     }
 
     #[test]
@@ -190,7 +258,7 @@ mod tests {
 
     #[test]
     fn f26_bytes_that_are_hardly_text_are_noticed() {
-        let hardly = |bytes: &[u8]| decode(bytes.to_vec()).is_hardly_text();
+        let hardly = |bytes: &[u8]| decode(bytes.to_vec(), None).is_hardly_text();
         assert!(hardly(b"\0\0\0\0one\0\0\0two\0\0"));
         assert!(hardly(&(0..=255).collect::<Vec<u8>>()));
         assert!(!hardly("naïve – 日本語".as_bytes()));
@@ -211,9 +279,9 @@ mod tests {
 
         #[test]
         fn f26_any_bytes_are_decoded_or_reported(bytes: Vec<u8>) {
-            let Decoded { text, lost } = decode(bytes.clone());
+            let Decoded { text, lost, encoding } = decode(bytes.clone(), None);
             prop_assert!(!text.contains('\0'));
-            if lost == DecodeWarning::default() && !begins_as_utf16(&bytes) && !bytes.contains(&0) {
+            if lost == DecodeWarning::default() && encoding.is_none() {
                 prop_assert_eq!(text.as_bytes(), without_mark(&bytes));
             }
         }

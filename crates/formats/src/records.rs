@@ -6,7 +6,7 @@ use anchorite_core::{Document, LimitExceeded, Limits};
 use serde_json::{Map, Value};
 
 use crate::decode::{DecodeWarning, begins_as_utf16, lossy, without_mark, without_nul};
-use crate::item::{Item, ReadError, SkipReason};
+use crate::item::{ExtractError, Item, Remark, SkipReason};
 
 /// The records of one JSONL file.
 pub(crate) struct Records {
@@ -41,7 +41,7 @@ impl Records {
             }
             if self.line == 1 && begins_as_utf16(&self.buffer) {
                 self.over = true;
-                return Ok(Some(Item::Error(ReadError::Encoding { path: self.name.clone() })));
+                return Ok(Some(Item::Error(ExtractError::Encoding { path: self.name.clone() }.into())));
             }
             let limit = self.limits.line_bytes;
             if self.buffer.len() > limit {
@@ -85,43 +85,58 @@ impl Records {
     fn record(&self, bytes: &[u8]) -> Item {
         let mut lost = DecodeWarning::default();
         let line = lossy(bytes, &mut lost);
-        let error =
-            |message: String| Item::Error(ReadError::Record { path: self.name.clone(), line: self.line, message });
-        let mut fields: Map<String, Value> = match serde_json::from_str(&line) {
+        let error = |message: String| {
+            Item::Error(ExtractError::Record { path: self.name.clone(), line: self.line, message }.into())
+        };
+        let fields: Map<String, Value> = match serde_json::from_str(&line) {
             Ok(fields) => fields,
             Err(problem) => return error(json_problem(&problem)),
         };
-        let id = match fields.remove("_id") {
-            Some(Value::String(id)) if !id.is_empty() => id,
-            Some(Value::Number(id)) => id.to_string(),
-            None | Some(Value::Null | Value::String(_)) => self.line.to_string(),
-            Some(_) => return error("its \"_id\" is neither a string nor a number".to_owned()),
-        };
-        let title = match fields.remove("title") {
-            Some(Value::String(title)) => without_nul(title, &mut lost),
-            None | Some(Value::Null) => String::new(),
-            Some(_) => return error("its \"title\" is no string".to_owned()),
-        };
-        let text = match fields.remove("text") {
-            Some(Value::String(text)) => without_nul(text, &mut lost),
-            None => return error("it has no \"text\"".to_owned()),
-            Some(_) => return error("its \"text\" is no string".to_owned()),
-        };
-        let source = format!("{}#{id}", self.name);
-        if text.trim_matches(is_blank).is_empty() {
-            let reason = if title.trim().is_empty() { SkipReason::Blank } else { SkipReason::OnlyTitle };
-            return Item::Skipped { source, reason };
-        }
-        if text.len() > self.limits.document_bytes {
-            let (actual, allowed) = (text.len() as u64, self.limits.document_bytes as u64);
-            return self.too_large(format!("the text of {source}"), "document_bytes", actual, allowed);
-        }
-        let metadata = fields.into_iter().collect();
-        Item::Document {
-            document: Document { source, title, text, metadata, outline: Vec::new() },
-            warning: lost.some(),
+        match record(fields, &self.name, self.line, lost, &self.limits) {
+            Ok(item) => item,
+            Err(message) => error(message),
         }
     }
+}
+
+/// The document of a record: `_id`, or `number` for want of one, `title`, `text`; what is left is metadata. The error is
+/// what is wrong with the record.
+pub(crate) fn record(
+    mut fields: Map<String, Value>,
+    name: &str,
+    number: u64,
+    mut lost: DecodeWarning,
+    limits: &Limits,
+) -> Result<Item, String> {
+    let id = match fields.remove("_id") {
+        Some(Value::String(id)) if !id.is_empty() => id,
+        Some(Value::Number(id)) => id.to_string(),
+        None | Some(Value::Null | Value::String(_)) => number.to_string(),
+        Some(_) => return Err("its \"_id\" is neither a string nor a number".to_owned()),
+    };
+    let title = match fields.remove("title") {
+        Some(Value::String(title)) => without_nul(title, &mut lost),
+        None | Some(Value::Null) => String::new(),
+        Some(_) => return Err("its \"title\" is no string".to_owned()),
+    };
+    let text = match fields.remove("text") {
+        Some(Value::String(text)) => without_nul(text, &mut lost),
+        None => return Err("it has no \"text\"".to_owned()),
+        Some(_) => return Err("its \"text\" is no string".to_owned()),
+    };
+    let source = format!("{name}#{id}");
+    if text.trim_matches(is_blank).is_empty() {
+        let reason = if title.trim().is_empty() { SkipReason::Blank } else { SkipReason::OnlyTitle };
+        return Ok(Item::Skipped { source, reason });
+    }
+    if text.len() > limits.document_bytes {
+        let (actual, allowed) = (text.len() as u64, limits.document_bytes as u64);
+        let what = format!("the text of {source}");
+        return Ok(Item::Error(LimitExceeded { what, limit: "document_bytes", actual, allowed }.into()));
+    }
+    let metadata = fields.into_iter().collect();
+    let document = Document { source, title, text, metadata, outline: Vec::new() };
+    Ok(Item::Document { document, remarks: lost.some().map(Remark::Lost).into_iter().collect() })
 }
 
 /// White space, and the byte order mark that some writers leave inside.

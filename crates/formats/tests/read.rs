@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anchorite_core::{Document, Limits};
-use anchorite_text::{Item, ReadError, Reader, SkipReason, read, total_bytes};
+use anchorite_formats::{Item, ReadError, Reader, Remark, SkipReason, read, total_bytes};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
@@ -34,9 +34,12 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn lines(root: &Path, reader: Reader) -> Vec<String> {
     let root = format!("{}/", root.display());
     let line = |item| match item {
-        Item::Document { document: Document { source, title, text, .. }, warning } => {
-            let warning = warning.map(|it| format!(" [{}/{}]", it.invalid, it.nul)).unwrap_or_default();
-            format!("{source} | {title} | {text:?}{warning}")
+        Item::Document { document: Document { source, title, text, .. }, remarks } => {
+            let remark = |it: &Remark| match it {
+                Remark::Lost(lost) => format!(" [{}/{}]", lost.invalid, lost.nul),
+                other => format!(" [{other}]"),
+            };
+            format!("{source} | {title} | {text:?}{}", remarks.iter().map(remark).collect::<String>())
         }
         Item::Skipped { source, reason } => format!("{source} skipped: {reason:?}"),
         Item::Error(error) => format!("error: {error}"),
@@ -121,6 +124,7 @@ fn m33_a_folder_is_read_in_the_order_of_names() {
         (".hidden.txt", "H"),
         (".git/config.txt", "G"),
         ("empty/.keep", ""),
+        ("sound.txt", "ID3\u{4}"),
         ("ü ñ.txt", "U"),
     ] {
         put(&folder, name, bytes);
@@ -133,7 +137,8 @@ fn m33_a_folder_is_read_in_the_order_of_names() {
         "a.txt | a | \"A\"",
         "b.txt | b | \"B\"",
         "empty/.keep skipped: Hidden",
-        "picture.png skipped: UnknownFormat",
+        "picture.png | picture | \"P\"",
+        "sound.txt skipped: UnknownFormat",
         "ü ñ.txt | ü ñ | \"U\"",
     ];
     assert_eq!(read_all(folder.path()), expected);
@@ -158,7 +163,12 @@ fn f24_what_has_no_text_is_skipped_with_a_reason() {
 fn f26_what_is_no_text_is_reported() {
     assert_eq!(
         read_one("l.txt", b"A caf\xe9 in Paris, of course."),
-        ["l.txt | l | \"A caf\u{fffd} in Paris, of course.\" [1/0]"]
+        ["l.txt | l | \"A café in Paris, of course.\""],
+        "another encoding is told"
+    );
+    assert_eq!(
+        read_one("l.txt", [&b"Caf\xe9, "[..], "ü".repeat(20).as_bytes()].concat()),
+        [format!("l.txt | l | \"Caf\u{fffd}, {}\" [1/0]", "ü".repeat(20))]
     );
     assert_eq!(
         read_one("n.txt", b"A word, NUL \0 and more."),
@@ -201,6 +211,8 @@ fn m33_what_can_not_be_read_is_an_error_that_names_it() {
     assert!(cut.len() > 1000, "what came before is kept: {}", cut.len());
     assert!(cut.last().expect("some").starts_with("error: cut.jsonl.gz: not a whole gzip file"), "{:?}", cut.last());
     let fake = read_one("fake.txt.gz", "plain text");
+    assert_eq!(fake, ["fake.txt.gz | fake | \"plain text\""], "what it is, not what it is called");
+    let fake = read_one("fake.txt.gz", b"\x1f\x8b\x08 no more");
     assert!(fake[0].starts_with("error: fake.txt.gz: not a whole gzip file"), "{fake:?}");
 }
 
@@ -215,7 +227,7 @@ fn m33_limits_are_named() {
     assert!(over[0].starts_with("error: b.txt is 21, and the limit `document_bytes` is 20"), "{over:?}");
     // A small file that would fill the memory.
     let bomb = one("c.txt.gz", &gzip(&vec![b'x'; 5_000_000]));
-    assert!(bomb[0].starts_with("error: c.txt.gz is 21, and the limit `document_bytes` is 20"), "{bomb:?}");
+    assert!(bomb[0].contains("is 5000000, and the limit `document_bytes` is 20"), "{bomb:?}");
 
     let exact = format!("{{\"text\": {:27}\"x\"}}", "");
     assert_eq!(exact.len(), 40);
@@ -407,10 +419,24 @@ mod f32_special_files {
 #[test]
 fn m33_every_reason_has_words() {
     use SkipReason::{
-        Blank, Changed, Hidden, LinkLoop, LinkOutside, NameNotUnicode, NotAFile, NotText, OnlyTitle, UnknownFormat,
+        Blank, Changed, Hidden, LinkLoop, LinkOutside, NameNotUnicode, NoFileInArchive, NoTextLayer, NotAFile, NotText,
+        OnlyTitle, PathOutside, UnknownFormat,
     };
-    let reasons =
-        [Blank, Changed, Hidden, LinkLoop, LinkOutside, NameNotUnicode, NotAFile, NotText, OnlyTitle, UnknownFormat];
+    let reasons = [
+        Blank,
+        Changed,
+        Hidden,
+        LinkLoop,
+        LinkOutside,
+        NameNotUnicode,
+        NoFileInArchive,
+        NoTextLayer,
+        NotAFile,
+        NotText,
+        OnlyTitle,
+        PathOutside,
+        UnknownFormat,
+    ];
     let words: std::collections::BTreeSet<String> = reasons.iter().map(ToString::to_string).collect();
     assert_eq!(words.len(), reasons.len());
 }

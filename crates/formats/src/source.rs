@@ -1,4 +1,4 @@
-//! What the given paths hold: files and their formats, folders walked in the order of names.
+//! What the given paths hold: files, and folders walked in the order of names.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -7,47 +7,14 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::item::{Item, ReadError, SkipReason};
 
-/// How a file is read, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
-    pub(crate) kind: Kind,
-    pub(crate) compressed: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Text,
-    Markdown,
-    Records,
-}
-
-impl Format {
-    /// By the ending of a file's name, whatever its case; and the name without it.
-    pub(crate) fn of(name: &str) -> Option<(Self, &str)> {
-        let (stem, compressed) = match without_ending(name, ".gz") {
-            Some(stem) => (stem, true),
-            None => (name, false),
-        };
-        [(".txt", Kind::Text), (".md", Kind::Markdown), (".jsonl", Kind::Records)]
-            .into_iter()
-            .find_map(|(ending, kind)| without_ending(stem, ending).map(|title| (Self { kind, compressed }, title)))
-    }
-}
-
-fn without_ending<'n>(name: &'n str, ending: &str) -> Option<&'n str> {
-    let at = name.len().checked_sub(ending.len())?;
-    name.get(at..).filter(|end| end.eq_ignore_ascii_case(ending)).map(|_| &name[..at])
-}
-
 /// A file to read.
 #[derive(Debug)]
 pub(crate) struct FileSource {
     pub(crate) path: PathBuf,
     /// The path as documents name it.
     pub(crate) name: String,
-    /// The file's name without its ending.
-    pub(crate) stem: String,
-    pub(crate) format: Format,
+    /// The last part of the path.
+    pub(crate) file_name: String,
 }
 
 /// What the walk came upon.
@@ -172,12 +139,7 @@ fn file(path: &Path, metadata: &Metadata) -> Found {
     if !metadata.is_file() {
         return skipped(path, SkipReason::NotAFile);
     }
-    match Format::of(file_name) {
-        None => skipped(path, SkipReason::UnknownFormat),
-        Some((format, stem)) => {
-            Found::File(FileSource { path: path.to_owned(), name: name_of(path), stem: stem.to_owned(), format })
-        }
-    }
+    Found::File(FileSource { path: path.to_owned(), name: name_of(path), file_name: file_name.to_owned() })
 }
 
 fn skipped(path: &Path, reason: SkipReason) -> Found {
@@ -202,21 +164,4 @@ pub(crate) fn total_bytes(paths: &[PathBuf]) -> Option<u64> {
         }
     }
     Some(total)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn m33_formats_are_told_by_the_name() {
-        let format = |kind, compressed| Format { kind, compressed };
-        assert_eq!(Format::of("a.b.txt"), Some((format(Kind::Text, false), "a.b")));
-        assert_eq!(Format::of("README.MD"), Some((format(Kind::Markdown, false), "README")));
-        assert_eq!(Format::of("c.jsonl.gz"), Some((format(Kind::Records, true), "c")));
-        assert_eq!(Format::of("ü.md.GZ"), Some((format(Kind::Markdown, true), "ü")));
-        for name in ["a.gz", "a.pdf", "txt", "a.txt.zip", "a.json", "é", "日本.語"] {
-            assert_eq!(Format::of(name), None, "{name}");
-        }
-    }
 }
