@@ -45,6 +45,9 @@ pub(crate) struct Global {
     /// Settings file [default: anchorite.toml in the current folder, if there is one]
     #[arg(long, global = true, env = "ANCHORITE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Lock the process first: no sockets, and files only where the command needs them
+    #[arg(long, global = true, env = "ANCHORITE_SEALED", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) sealed: bool,
     /// One JSON document on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -80,7 +83,20 @@ pub(crate) enum Command {
     /// Measure the engine on test collections
     Eval(Eval),
     /// Examine this installation
-    Doctor,
+    Doctor(Doctor),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Lock the process, try what is forbidden, search inside the lock, and show the evidence
+    #[arg(long)]
+    pub(crate) prove_offline: bool,
+    /// With --prove-offline: search this knowledge base instead of a small one made for it
+    #[arg(long, requires = "prove_offline", value_name = "DIR")]
+    pub(crate) kb: Option<PathBuf>,
+    /// With --kb: what to search for
+    #[arg(long, requires = "kb", value_name = "QUERY")]
+    pub(crate) query: Option<String>,
 }
 
 /// Folder of the knowledge base.

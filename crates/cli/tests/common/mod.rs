@@ -25,6 +25,7 @@ const VARIABLES: &[&str] = &[
     "ANCHORITE_CONFIG",
     "ANCHORITE_KB",
     "ANCHORITE_LOG",
+    "ANCHORITE_SEALED",
 ];
 
 /// Takes the program's variables out of a command.
