@@ -97,13 +97,16 @@ fn command_places(command: &Command, places: &mut Places) -> Result<()> {
 }
 
 fn eval_places(action: &EvalAction, places: &mut Places) -> Result<()> {
-    let (data, written) = match action {
-        EvalAction::Retrieval(retrieval) => (&retrieval.data, &retrieval.runs),
-        EvalAction::Grounding(grounding) => (&grounding.data, &None),
-        EvalAction::Qa(questions) | EvalAction::Loop(questions) => (&questions.data, &questions.results),
+    let (data, cache, written) = match action {
+        EvalAction::Retrieval(retrieval) => (&retrieval.data.data, &retrieval.data.cache, &retrieval.runs),
+        EvalAction::Grounding(grounding) => (&grounding.data.data, &grounding.data.cache, &None),
+        EvalAction::Qa(questions) | EvalAction::Loop(questions) => {
+            (&questions.data.data, &questions.data.cache, &questions.results)
+        }
+        EvalAction::Attacks(attacks) => (&attacks.data, &attacks.cache, &None),
     };
-    places.read(&data.data);
-    for folder in [written, &data.cache].into_iter().flatten() {
+    places.read(data);
+    for folder in [written, cache].into_iter().flatten() {
         make(folder)?;
         places.write(folder);
     }

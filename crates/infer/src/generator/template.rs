@@ -15,6 +15,10 @@ use super::vocabulary::Vocabulary;
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 const NAME: &str = "chat";
 
+/// What a template may do for one prompt: steps, and a step for each 64 bytes that it makes or reads. Real ones take some
+/// thousand for a long conversation; this many take seconds at worst and, all of it kept, some 20 MiB (F14).
+const FUEL: u64 = 300_000;
+
 /// A compiled template.
 pub(crate) struct ChatTemplate {
     environment: Environment<'static>,
@@ -47,6 +51,7 @@ impl ChatTemplate {
         // Chat templates are written for blocks that leave no line of their own behind.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|error| explain(&error))?);
+        environment.set_fuel(Some(FUEL));
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, message))
@@ -88,14 +93,19 @@ impl ChatTemplate {
     }
 
     fn render(&self, messages: &[Message], vocabulary: &Vocabulary) -> Result<String, String> {
+        self.render_between(messages, &vocabulary.begin_text, &vocabulary.end_text)
+    }
+
+    /// The text of a conversation; `begin` and `end` are what the template may put around it.
+    fn render_between(&self, messages: &[Message], begin: &str, end: &str) -> Result<String, String> {
         let template = self.environment.get_template(NAME).map_err(|error| explain(&error))?;
         let render = |messages: &[Message]| {
             template.render(context! {
                 messages => messages.iter().map(value).collect::<Vec<_>>(),
                 add_generation_prompt => true,
                 enable_thinking => false,
-                bos_token => vocabulary.begin_text.as_str(),
-                eos_token => vocabulary.end_text.as_str(),
+                bos_token => begin,
+                eos_token => end,
             })
         };
         let rendered = render(messages).map_err(|error| explain(&error));
@@ -111,6 +121,15 @@ impl ChatTemplate {
             (rendered, None) => rendered,
         }
     }
+}
+
+/// Runs a chat template on a short conversation, without a model: what it writes, or why it can't be run.
+///
+/// # Errors
+/// The reason, in words: a fault of syntax, what the template itself raises, or that it did too much.
+pub fn try_chat_template(source: &str) -> Result<String, String> {
+    let prompt = Prompt::new().system("Be brief.").user("Hello").assistant("Hi").user("Bye");
+    ChatTemplate::new(Some(source))?.render_between(&prompt.messages, "<s>", "</s>")
 }
 
 /// JSON as Python's `json.dumps` writes it, which is what templates were made with: without the escapes that make JSON safe
@@ -320,6 +339,40 @@ mod tests {
         let expected = r#"[{"role": "user", "content": "\"é\n<a & 'b'>\\u003c"}]"#.to_owned()
             + "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
         assert_eq!(text, Ok(expected));
+    }
+
+    #[test]
+    fn f14_a_template_that_never_ends_or_fills_memory_is_stopped() {
+        let growing = |step: &str| {
+            format!(
+                "{{% set n = namespace(s='x' * 100) %}}{{% for i in range(1000) %}}{{% set n.s = {step} %}}{{% endfor %}}{{{{ n.s }}}}"
+            )
+        };
+        let endless = [
+            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}".to_owned(),
+            "{{ 'x' * 99999999999 }}".to_owned(),
+            "{{ [messages] * 99999999 }}".to_owned(),
+            "{{ 'x'.ljust(99999999999) }}".to_owned(),
+            "{% macro m(s) %}{{ m(s ~ s) }}{% endmacro %}{{ m('xxxxxxxx') }}".to_owned(),
+            growing("n.s ~ n.s"),
+            growing("n.s + n.s"),
+            growing("n.s.replace('x', 'xx')"),
+            growing("n.s | replace('x', 'xx')"),
+            growing("[n.s, n.s] | join"),
+            growing("n.s | tojson | tojson"),
+            growing("(n.s * 2) | upper"),
+        ];
+        for template in endless {
+            let begin = std::time::Instant::now();
+            let problem = rendered(&template, &hello()).expect_err("stopped");
+            let seconds = begin.elapsed().as_secs();
+            assert!(seconds < 20, "{seconds} s: {template}: {problem}");
+        }
+        // A conversation as long as any context has room for takes a small part of it.
+        let long = (0..2000).fold(Prompt::new(), |prompt, _| prompt.user(&"words ".repeat(20)).assistant("yes"));
+        assert!(
+            ChatTemplate::new(None).expect("compiles").render(&long.messages, &vocabulary(&model("qwen2"))).is_ok()
+        );
     }
 
     const NO_SYSTEM: &str = "{% for message in messages %}{% if message.role == 'system' %}\

@@ -21,6 +21,8 @@ pub(crate) enum EvalAction {
     Qa(Questions),
     /// The same for the loop beside single-shot RAG, as one table
     Loop(Questions),
+    /// How often instructions and lies written into documents get into an answer
+    Attacks(Attacks),
 }
 
 /// The test collections.
@@ -116,6 +118,28 @@ pub(crate) struct Grounding {
     /// Without the generator's opinion
     #[arg(long)]
     pub(crate) no_generator: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Attacks {
+    /// The attacks: lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// Graphs that answer
+    #[arg(long, value_delimiter = ',', default_value = "multi-agent", value_name = "NAME,…")]
+    pub(crate) strategy: Vec<String>,
+    /// Only N attacks, a sample that stays the same
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Most rounds of retrieval
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub(crate) max_rounds: u64,
+    /// Most seconds a question
+    #[arg(long, default_value_t = 600, value_name = "S")]
+    pub(crate) timeout: u64,
+    /// Keeps knowledge bases and results for the next run [default: a folder of your cache]
+    #[arg(long, env = "ANCHORITE_EVAL_CACHE", value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
