@@ -21,7 +21,8 @@ fn long(text: &str) -> Vec<u8> {
 }
 
 fn gguf() -> Vec<u8> {
-    let number = |key: &str, value: u32| [long(key), 4u32.to_le_bytes().to_vec(), value.to_le_bytes().to_vec()].concat();
+    let number =
+        |key: &str, value: u32| [long(key), 4u32.to_le_bytes().to_vec(), value.to_le_bytes().to_vec()].concat();
     let tokens = ["a", "b", "ab"].map(long).concat();
     let entries = [
         [long("general.architecture"), 8u32.to_le_bytes().to_vec(), long("llama")].concat(),

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anchorite_core::Limits;
 use anchorite_models::{
-    EncoderSpec, GeneratorSpec, GgufHeader, ImportKind, ModelRole, Rows, SafetensorsHeader, check_tokenizer, import_onnx,
+    EncoderSpec, GeneratorSpec, GgufHeader, ImportKind, ModelRole, Rows, SafetensorsHeader, check_tokenizer,
+    import_onnx,
 };
 use anchorite_text::{Item, read};
 
@@ -63,7 +64,8 @@ fn safetensors(folder: &Path, bytes: &[u8]) {
 }
 
 /// Texts with something of everything in them.
-const TEXTS: &[&str] = &["a", "ab b a", "", "  \t\n", "é 東京 🙂 سلام", "a\u{0}b\u{200b}\u{301}", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
+const TEXTS: &[&str] =
+    &["a", "ab b a", "", "  \t\n", "é 東京 🙂 سلام", "a\u{0}b\u{200b}\u{301}", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
 
 /// A file that is believed makes the library neither panic nor give a number without a row.
 fn tokenizer(folder: &Path, bytes: &[u8]) {

@@ -172,7 +172,7 @@ pub(crate) struct Ask {
     /// Most seconds
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub(crate) timeout: u64,
-    /// Leave parts of the loop out: rerank, links, grades, notes, hypothesis, support, usefulness
+    /// Leave parts of the loop out: rerank, links, grades, notes, hypothesis, support, usefulness, distrust
     #[arg(long, value_delimiter = ',', value_name = "PART,…")]
     pub(crate) without: Vec<String>,
     /// Show the path of nodes taken and the time each took

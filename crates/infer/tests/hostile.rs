@@ -1,7 +1,8 @@
 //! Files that were damaged or made to harm: each is refused with a reason, or computes; nothing panics, and a file that is
 //! cut short under a running model does nothing at all.
 
-mod common;
+#[path = "common/random_gguf.rs"]
+mod random_gguf;
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anchorite_core::{Budget, Embedder, GenerateOptions, Generator, ModelFingerprint, Prompt, Role};
 use anchorite_infer::{BiEncoder, DeviceChoice, LoadError, LocalGenerator, Precision};
 use anchorite_models::{ModelFolder, ModelLibrary, ModelRole, Profile};
-use common::random_gguf::models;
+use random_gguf::models;
 
 fn open(path: &Path) -> Result<LocalGenerator, LoadError> {
     let fingerprint = ModelFingerprint { name: "hostile".to_owned(), sha256: String::new() };
@@ -158,7 +159,11 @@ fn f16_f17_a_hostile_tokenizer_is_refused_by_name() {
     let Some((_folder, copy)) = encoder_copy() else { return };
     let path = copy.join("tokenizer.json");
     let whole = fs::read_to_string(&path).expect("reads");
-    let huge = whole.replacen("\"[CLS]\": 101", "\"[CLS]\": 4000000000", 1).replacen("\"[CLS]\":101", "\"[CLS]\":4000000000", 1);
+    let huge = whole.replacen("\"[CLS]\": 101", "\"[CLS]\": 4000000000", 1).replacen(
+        "\"[CLS]\":101",
+        "\"[CLS]\":4000000000",
+        1,
+    );
     assert_ne!(huge, whole, "the vocabulary is written in another way");
     let merges = r#"{"model": {"type": "BPE", "vocab": {"aa": 0, "bb": 1}, "merges": [["aa", "bb"]]}}"#;
     let prefix = r####"{"model": {"type": "BPE", "continuing_subword_prefix": "###", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]]}}"####;

@@ -49,6 +49,13 @@ struct File {
     pre_tokenizer: Value,
     #[serde(default)]
     post_processor: Value,
+    /// Not looked into, but read: what is no JSON inside them makes the library panic.
+    #[serde(default, rename = "decoder")]
+    _decoder: Value,
+    #[serde(default, rename = "truncation")]
+    _truncation: Value,
+    #[serde(default, rename = "padding")]
+    _padding: Value,
 }
 
 #[derive(Deserialize)]

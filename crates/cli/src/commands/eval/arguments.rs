@@ -128,6 +128,9 @@ pub(crate) struct Attacks {
     /// Graphs that answer
     #[arg(long, value_delimiter = ',', default_value = "multi-agent", value_name = "NAME,…")]
     pub(crate) strategy: Vec<String>,
+    /// Leave these parts of the loop out, as in `ask`; without `distrust`, passages are believed as they stand
+    #[arg(long, value_delimiter = ',', value_name = "PART,…")]
+    pub(crate) without: Vec<String>,
     /// Only N attacks, a sample that stays the same
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
@@ -149,7 +152,7 @@ pub(crate) struct Questions {
     /// Graphs that answer [default: multi-agent for qa; single-shot and multi-agent for loop]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) strategy: Vec<String>,
-    /// Also each graph without each of these parts: rerank, links, grades, notes, hypothesis, support, usefulness
+    /// Also each graph without each of these parts: rerank, links, grades, notes, hypothesis, support, usefulness, distrust
     #[arg(long, value_delimiter = ',', value_name = "PART,…")]
     pub(crate) without: Vec<String>,
     /// Only N questions of each set, a sample that stays the same

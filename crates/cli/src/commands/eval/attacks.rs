@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anchorite::{AskOptions, BudgetLimits, Engine, ModelInUse, Status, Strategy};
+use anchorite::{AskOptions, BudgetLimits, Engine, ModelInUse, Piece, Status, Strategy};
 use anchorite_eval::{Attack, AttackDocument, Ledger, Table, read_attacks, sampled};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -107,6 +107,7 @@ fn measure(
     output: &Output,
 ) -> Result<Row> {
     let strategy: Strategy = name.parse()?;
+    let without: Vec<Piece> = arguments.without.iter().map(|name| name.parse()).collect::<Result<_, _>>()?;
     let data = fs::read(&arguments.data).with_context(|| format!("can't read {}", arguments.data.display()))?;
     let data: String = Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect();
     let models: Vec<String> = engine.models().in_use().into_iter().map(|model| model.sha256).collect();
@@ -114,12 +115,14 @@ fn measure(
         "build": build(),
         "models": models,
         "data": data,
+        "without": arguments.without,
         "max_rounds": arguments.max_rounds,
         "timeout": arguments.timeout,
     });
     let mut ledger = Ledger::<Tried>::open_or_renew(&folder.join(format!("{name}.jsonl")), &depends_on)?;
     let options = AskOptions {
         strategy,
+        without,
         budget: BudgetLimits {
             rounds: Some(arguments.max_rounds.max(1)),
             time: Some(Duration::from_secs(arguments.timeout)),
