@@ -191,6 +191,15 @@ fn m03_no_network_client_is_locked_for_any_system() {
     assert!(seen.len() > 200, "only {} crates were seen", seen.len());
 }
 
+/// `cargo deny` looks for the same crates; it is not on every machine, and this test is.
+#[test]
+fn m03_cargo_deny_forbids_the_same_network_clients() {
+    let settings = fs::read_to_string(root().join("deny.toml")).expect("settings");
+    let named = |name: &&&str| settings.contains(&format!("{{ crate = \"{name}\" }}"));
+    let missing: Vec<&&str> = NETWORK_CRATES.iter().filter(|name| !named(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// Names of the dependencies of each crate; versions of the same crate are taken together.
 fn locked_dependencies(lock: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

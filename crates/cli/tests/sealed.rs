@@ -145,3 +145,42 @@ fn m03_f38_ask_with_a_generator_opens_no_internet_socket_and_needs_no_interface(
         assert_eq!(internet_calls(&place), Vec::<String>::new());
     }
 }
+
+/// What is missing is said, and nothing is fetched: there is nothing to fetch it through, and nobody tries.
+#[test]
+fn f18_a_missing_model_is_named_and_not_fetched() {
+    let place = Workplace::new();
+    fs::create_dir(place.path().join("empty")).expect("a folder");
+    fs::write(place.path().join("notes.txt"), "The lease ends in May.\n").expect("a file");
+    let wrapper = [
+        permitted(WITHOUT_INTERFACES, place.path()).unwrap_or_default(),
+        permitted(TRACE, place.path()).unwrap_or_default(),
+    ]
+    .concat();
+    if wrapper.is_empty() {
+        return;
+    }
+    let run = run_inside(&place, &wrapper, PROGRAM, &["ingest", "notes.txt", "--kb", "a.kb", "--models", "empty"]);
+    run.is_refused(&["empty", "holds no model"]);
+    if wrapper.contains(&"strace") {
+        assert_eq!(internet_calls(&place), Vec::<String>::new());
+    }
+}
+
+/// However little memory there is: it is enough, or the model is refused by name before it is loaded. Never an abort.
+#[test]
+fn f23_a_model_larger_than_the_memory_is_refused_before_it_is_loaded() {
+    let Some(place) = Workplace::with_models() else { return };
+    place.write("lines.txt", "one\n");
+    let Some(_) = permitted(&["prlimit", "--as=4000000000"], place.path()) else { return };
+    let mut refused = 0;
+    for mebibytes in (160..=480).step_by(40) {
+        let limit = format!("--as={}", mebibytes << 20);
+        let run = run_inside(&place, &["prlimit", &limit], PROGRAM, &["embed", "lines.txt", "--threads", "1"]);
+        if run.code != 0 {
+            run.is_refused(&["all-MiniLM-L6-v2", "MiB of memory", "choose a smaller model"]);
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "the smallest of these limits is too small for the model");
+}
