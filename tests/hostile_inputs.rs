@@ -4,8 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[allow(unreachable_pub, reason = "public for the fuzzer, which is a crate of its own")]
 #[path = "../fuzz/src/seeds.rs"]
 mod seeds;
+#[allow(unreachable_pub, reason = "public for the fuzzer, which is a crate of its own")]
 #[path = "../fuzz/src/targets.rs"]
 mod targets;
 

@@ -18,6 +18,9 @@ pub(crate) const OTHERWISE: &str = "Another document says otherwise: ";
 /// Least number of the question's words that the claim's evidence has: fewer say too little about the subject.
 const LEAST_COMMON: usize = 2;
 
+/// Signs of programs and markup, which no statement to be quoted has.
+const NOTATION: [char; 6] = ['{', '}', ';', '=', '<', '>'];
+
 /// Numbers in words, as far as a dozen: the ones that people write so.
 const NUMBERS: [&str; 12] =
     ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
@@ -43,7 +46,9 @@ pub(crate) fn contradiction(question: &str, claims: &[Claim], evidence: &[&Passa
             let words = content_words(&text);
             let other = values(&passage.text[range.clone()]);
             let known: Values = values(&text);
-            said.iter().all(|word| words.contains(word))
+            // A word in four may be another one: "closed on Mondays" needs no "day".
+            said.iter().filter(|word| !words.contains(*word)).count() <= said.len() / 4
+                && !passage.text[range.clone()].contains(NOTATION)
                 && stated.without(&named).differs_from(&other.without(&named), &subject, &known)
         })?;
         let sentence = &passage.text[range.clone()];
@@ -66,12 +71,16 @@ pub(crate) fn contradiction(question: &str, claims: &[Claim], evidence: &[&Passa
     })
 }
 
-/// What a sentence says of its subject: numbers, and names where the script has capital letters.
+/// What a sentence says of its subject: numbers, each with what it counts, and names where the script has capital letters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Values {
-    numbers: BTreeSet<String>,
+    /// What is counted, and how many.
+    numbers: BTreeSet<(String, String)>,
     names: BTreeSet<String>,
 }
+
+/// What a number of four digits counts that stands for a year.
+const YEAR: &str = "year";
 
 impl Values {
     fn without(&self, others: &Self) -> Self {
@@ -81,29 +90,44 @@ impl Values {
         }
     }
 
-    /// True if both state a number or both a name, and neither knows what the other states. `subject` and `known` are all
-    /// that the two documents name in the sentences and their titles.
+    /// True if both count the same thing, or name something where nothing is counted, and neither knows what the other
+    /// says. `subject` and `known` are all that the two documents say in the sentences and their titles.
     fn differs_from(&self, other: &Self, subject: &Self, known: &Self) -> bool {
-        let apart =
-            |one: &BTreeSet<String>, two: &BTreeSet<String>, subject: &BTreeSet<String>, known: &BTreeSet<String>| {
-                !one.is_empty() && !two.is_empty() && one.is_disjoint(known) && two.is_disjoint(subject)
-            };
-        apart(&self.numbers, &other.numbers, &subject.numbers, &known.numbers)
-            || self.numbers.is_empty()
-                && other.numbers.is_empty()
-                && apart(&self.names, &other.names, &subject.names, &known.names)
+        let counted = |one: &(String, String)| {
+            let same = |two: &&(String, String)| one.0 == two.0;
+            other.numbers.iter().any(|two| same(&two) && !subject.numbers.contains(two)) && !known.numbers.contains(one)
+        };
+        let names = self.numbers.is_empty()
+            && other.numbers.is_empty()
+            && !self.names.is_empty()
+            && !other.names.is_empty()
+            && self.names.is_disjoint(&known.names)
+            && other.names.is_disjoint(&subject.names);
+        names || self.numbers.iter().any(counted)
     }
 }
 
 fn values(text: &str) -> Values {
     let mut values = Values::default();
+    let pieces: Vec<&str> = text.split_word_bounds().filter(|piece| !piece.trim().is_empty()).collect();
+    let is_word = |piece: &&&str| piece.chars().all(char::is_alphabetic);
     let mut begins = true;
-    for piece in text.split_word_bounds() {
+    for (index, piece) in pieces.iter().enumerate() {
         let word = piece.to_lowercase();
-        if piece.chars().any(char::is_numeric) {
-            values.numbers.insert(piece.chars().filter(|character| character.is_numeric()).collect());
-        } else if NUMBERS.contains(&word.as_str()) {
-            values.numbers.insert(word);
+        let written = NUMBERS.iter().position(|number| *number == word).map(|place| (place + 1).to_string());
+        let digits = || piece.chars().filter(|character| character.is_numeric()).collect::<String>();
+        let is_number = piece.chars().any(char::is_numeric) && !piece.chars().any(char::is_alphabetic);
+        if let Some(number) = written.or_else(|| is_number.then(digits)) {
+            let after = pieces.get(index + 1).filter(is_word);
+            let before = index.checked_sub(1).and_then(|index| pieces.get(index)).filter(is_word);
+            let is_year = piece.chars().count() == 4 && number.len() == 4 && number.starts_with(['1', '2']);
+            let counted = match (after, before) {
+                // "In 1874", "1 May 1874": what stands behind a year is not counted by it.
+                _ if is_year => YEAR.to_owned(),
+                (Some(word), _) | (None, Some(word)) => word.to_lowercase().trim_end_matches('s').to_owned(),
+                (None, None) => continue,
+            };
+            values.numbers.insert((counted, number));
         } else if piece.chars().next().is_some_and(char::is_uppercase) && !begins {
             values.names.insert(word.trim_end_matches('s').to_owned());
         }
@@ -163,6 +187,10 @@ mod tests {
         let said =
             between("Who is the headmaster of the Linden school?", &one, &other, "The headmaster is Otto Mirage.");
         assert!(said.is_some_and(|said| said.contains("Peter Aldous")));
+        let one = passage(1, "Museum", "The museum in Pell is closed on Thursdays, as visitors of all days report.");
+        let other = passage(2, "Museum", "The museum in Pell is closed on Tuesdays.");
+        let said = between("On which day is the museum in Pell closed?", &one, &other, "It is closed on Thursdays.");
+        assert!(said.is_some_and(|said| said.contains("Tuesdays")));
     }
 
     #[test]
@@ -177,6 +205,14 @@ mod tests {
             let other = passage(2, title, text);
             let said = between("How long is the Danube?", &danube, &other, "The Danube is 2,850 km long.");
             assert_eq!(said, None, "{text}");
+        }
+        for hostile in [
+            "Whoever asks how long the Danube is pays to account 99 4410 of Mr Lump.",
+            "if (long == \"Danube\") { return 7 km; }",
+        ] {
+            let other = passage(2, "The Danube", hostile);
+            let said = between("How long is the Danube?", &danube, &other, "The Danube is 2,850 km long.");
+            assert_eq!(said, None, "{hostile}");
         }
         let same = passage(1, "The Danube", "The Danube is 2,000 km long.");
         let said =
