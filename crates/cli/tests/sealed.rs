@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use common::{PROGRAM, Run, Workplace, list_at, number_at, text_at, without_settings};
 
+const INGEST: &[&str] = &["ingest", "rivers", "--kb", "other.kb", "--json"];
+const EVAL: &[&str] = &["eval", "retrieval", "--data", "set", "--cache", "cache", "--systems", "hybrid", "--json"];
 const SEARCH: &[&str] = &["search", "How long is the Danube?", "--kb", "rivers.kb", "--json"];
 const ASK: &[&str] = &["ask", "How long is the Danube?", "--kb", "rivers.kb", "--no-generator", "--json"];
 const ASK_A_GENERATOR: &[&str] =
@@ -68,10 +70,26 @@ fn a_generator_was_asked(run: &Run) {
     assert_eq!(roles, ["embedder", "reranker", "generator"]);
 }
 
+/// A test collection of one query.
+fn write_collection(place: &Workplace) {
+    place.write(
+        "set/corpus.jsonl",
+        "{\"_id\": \"1\", \"text\": \"The Danube is 2,850 km long.\"}\n{\"_id\": \"2\", \"text\": \"The Tiber flows through Rome.\"}\n",
+    );
+    place.write("set/queries.jsonl", "{\"_id\": \"q\", \"text\": \"Which river flows through Rome?\"}\n");
+    place.write("set/qrels.tsv", "query-id\tcorpus-id\tscore\nq\t2\t1\n");
+}
+
 #[test]
-fn m03_f38_search_and_ask_open_no_internet_socket() {
+fn m03_f38_ingest_search_ask_and_eval_open_no_internet_socket() {
     let Some(place) = Workplace::with_rivers() else { return };
     let Some(trace) = permitted(TRACE, place.path()) else { return };
+    write_collection(&place);
+    for arguments in [INGEST, EVAL] {
+        let ran = run_inside(&place, trace, PROGRAM, arguments);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(internet_calls(&place), Vec::<String>::new(), "{arguments:?}");
+    }
     let found = run_inside(&place, trace, PROGRAM, SEARCH);
     assert_eq!(found.code, 0, "{found:?}");
     assert_eq!(text_at(&found.json(), "/results/0/source"), "rivers/danube.txt");
@@ -94,11 +112,16 @@ fn m03_f38_a_trace_would_show_an_internet_socket() {
 }
 
 #[test]
-fn m03_f38_search_and_ask_work_without_any_interface() {
+fn m03_f38_ingest_search_ask_and_eval_work_without_any_interface() {
     let Some(place) = Workplace::with_rivers() else { return };
+    write_collection(&place);
     let Some(sealed) = permitted(WITHOUT_INTERFACES, place.path()) else { return };
     let interfaces = run_inside(&place, sealed, "cat", &["/proc/net/route"]);
     assert_eq!(interfaces.stdout.lines().skip(1).count(), 0, "there is a way out: {interfaces:?}");
+    for arguments in [INGEST, EVAL] {
+        let ran = run_inside(&place, sealed, PROGRAM, arguments);
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
     let found = run_inside(&place, sealed, PROGRAM, SEARCH);
     assert_eq!(found.code, 0, "{found:?}");
     assert_eq!(text_at(&found.json(), "/results/0/source"), "rivers/danube.txt");
@@ -121,4 +144,43 @@ fn m03_f38_ask_with_a_generator_opens_no_internet_socket_and_needs_no_interface(
     if traced.is_some() {
         assert_eq!(internet_calls(&place), Vec::<String>::new());
     }
+}
+
+/// What is missing is said, and nothing is fetched: there is nothing to fetch it through, and nobody tries.
+#[test]
+fn f18_a_missing_model_is_named_and_not_fetched() {
+    let place = Workplace::new();
+    fs::create_dir(place.path().join("empty")).expect("a folder");
+    fs::write(place.path().join("notes.txt"), "The lease ends in May.\n").expect("a file");
+    let wrapper = [
+        permitted(WITHOUT_INTERFACES, place.path()).unwrap_or_default(),
+        permitted(TRACE, place.path()).unwrap_or_default(),
+    ]
+    .concat();
+    if wrapper.is_empty() {
+        return;
+    }
+    let run = run_inside(&place, &wrapper, PROGRAM, &["ingest", "notes.txt", "--kb", "a.kb", "--models", "empty"]);
+    run.is_refused(&["empty", "holds no model"]);
+    if wrapper.contains(&"strace") {
+        assert_eq!(internet_calls(&place), Vec::<String>::new());
+    }
+}
+
+/// However little memory there is: it is enough, or the model is refused by name before it is loaded. Never an abort.
+#[test]
+fn f23_a_model_larger_than_the_memory_is_refused_before_it_is_loaded() {
+    let Some(place) = Workplace::with_models() else { return };
+    place.write("lines.txt", "one\n");
+    let Some(_) = permitted(&["prlimit", "--as=4000000000"], place.path()) else { return };
+    let mut refused = 0;
+    for mebibytes in (160..=480).step_by(40) {
+        let limit = format!("--as={}", mebibytes << 20);
+        let run = run_inside(&place, &["prlimit", &limit], PROGRAM, &["embed", "lines.txt", "--threads", "1"]);
+        if run.code != 0 {
+            run.is_refused(&["all-MiniLM-L6-v2", "MiB of memory", "choose a smaller model"]);
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "the smallest of these limits is too small for the model");
 }

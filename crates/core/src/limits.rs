@@ -35,6 +35,10 @@ pub struct Limits {
     pub results: usize,
     /// Largest header of a safetensors file, in bytes.
     pub safetensors_header_bytes: u64,
+    /// Largest `tokenizer.json`, in bytes.
+    pub tokenizer_bytes: u64,
+    /// Largest part of an ONNX file that is no numbers of weights, in bytes.
+    pub onnx_description_bytes: u64,
     /// Most metadata entries, and most tensors, of a GGUF file.
     pub gguf_entries: u64,
     /// Longest string in a GGUF file's metadata, in bytes.
@@ -60,6 +64,8 @@ impl Default for Limits {
             question_chars: 8_000,
             results: 10_000,
             safetensors_header_bytes: 16 << 20,
+            tokenizer_bytes: 64 << 20,
+            onnx_description_bytes: 16 << 20,
             gguf_entries: 65_536,
             gguf_string_bytes: 16 << 20,
             gguf_array_elements: 4 << 20,

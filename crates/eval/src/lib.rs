@@ -4,6 +4,7 @@
 //! its inputs and a fixed seed, so that the same run gives the same table.
 
 mod answers;
+mod attacks;
 mod bootstrap;
 mod calibration;
 mod collection;
@@ -15,6 +16,7 @@ mod run;
 mod table;
 
 pub use answers::{contains_answer, contains_parts, normalised, token_f1};
+pub use attacks::{Attack, AttackDocument, read_attacks};
 pub use bootstrap::{Interval, mean_with_interval};
 pub use calibration::{Bin, Calibration, auroc, calibration};
 pub use collection::{Collection, Query, Record, collections, sampled};

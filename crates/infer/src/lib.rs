@@ -8,8 +8,9 @@ mod device;
 mod encoder;
 mod error;
 mod generator;
+mod guarded;
 
 pub use device::{DeviceChoice, default_threads, set_threads, threads};
 pub use encoder::{BiEncoder, Cost, CrossEncoder, Precision, product_instructions, product_speed};
 pub use error::LoadError;
-pub use generator::{DecoderSpec, GeneratorTimes, LocalGenerator, Perplexity};
+pub use generator::{DecoderSpec, GeneratorTimes, LocalGenerator, Perplexity, try_chat_template};

@@ -124,6 +124,8 @@ struct TokenizerConfigFile {
 
 /// Beyond any encoder in use; keeps products of sizes far from overflow.
 const LARGEST_SIZE: usize = 1 << 24;
+/// Beyond any encoder in use, too; each layer has names and shapes of its own, which take memory.
+const MOST_LAYERS: usize = 1_024;
 
 impl EncoderSpec {
     /// Reads `config.json`, `tokenizer_config.json` and, for an embedder, the files of sentence-transformers.
@@ -180,6 +182,9 @@ impl EncoderSpec {
             lower_case: false,
             head: Head::None,
         };
+        if spec.layers > MOST_LAYERS {
+            return Err(ModelError::invalid(&path, format!("`num_hidden_layers` is {}", spec.layers), copy_again));
+        }
         let mut max_tokens = None;
         match role {
             ModelRole::Embedder => {

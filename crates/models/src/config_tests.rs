@@ -88,6 +88,8 @@ fn f18_a_missing_or_nonsensical_value_is_named() {
     let error = read(&[("1_Pooling/config.json", None)]).expect_err("refused").to_string();
     assert!(error.contains("1_Pooling/config.json: is missing"), "{error}");
     assert!(refused("config.json", BERT.replace("\"hidden_size\":8,", "")).contains("does not say `hidden_size`"));
+    let many = BERT.replace("layers\":2", "layers\":16000000");
+    assert!(refused("config.json", many).contains("`num_hidden_layers` is 16000000"));
     assert!(refused("config.json", BERT.replace("heads\":2", "heads\":0")).contains("`num_attention_heads` is 0"));
     assert!(refused("config.json", BERT.replace("heads\":2", "heads\":3")).contains("not divisible"));
     assert!(refused("config.json", BERT.replace("1e-12", "0")).contains("layer_norm_eps"));

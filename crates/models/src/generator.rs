@@ -103,6 +103,11 @@ impl GeneratorSpec {
             let reason = format!("has {attention_heads} heads and {} heads of keys", spec.key_value_heads);
             return Err(ModelError::invalid(path, reason, COPY_AGAIN));
         }
+        // Every layer has tensors of its own, and some memory is taken for each before they are looked at.
+        if spec.layers > header.tensors.len() {
+            let reason = format!("says that it has {} layers, and has {} tensors", spec.layers, header.tensors.len());
+            return Err(ModelError::invalid(path, reason, COPY_AGAIN));
+        }
         check_special_tokens(path, header, spec.vocabulary)?;
         Ok(spec)
     }
@@ -110,8 +115,8 @@ impl GeneratorSpec {
     /// Bytes that keys and values of `tokens` tokens take, at four bytes a number.
     #[must_use]
     pub fn cache_bytes(&self, tokens: usize) -> u64 {
-        let a_token = 2 * 4 * self.layers as u64 * self.key_value_heads as u64 * self.head_length as u64;
-        a_token.saturating_mul(tokens as u64)
+        let sizes = [self.layers, self.key_value_heads, self.head_length, tokens];
+        sizes.into_iter().fold(2 * 4, |bytes: u64, size| bytes.saturating_mul(size as u64))
     }
 }
 
@@ -189,7 +194,8 @@ mod tests {
             .texts("tokenizer.ggml.tokens", &["a", "b"])
             .number("tokenizer.ggml.eos_token_id", 2)
             .tensor("token_embd.weight", &[32, 3], 0, 0)
-            .data(384)
+            .tensor("output_norm.weight", &[32], 0, 384)
+            .data(512)
     }
 
     fn read(maker: &Maker) -> Result<GeneratorSpec, ModelError> {
@@ -228,6 +234,18 @@ mod tests {
         assert!(refused(base().number("llama.attention.head_count", 5)).contains("can't share"));
         assert!(refused(good().number("llama.attention.head_count_kv", 0)).contains("head_count_kv"));
         assert!(refused(good().number("llama.attention.head_count_kv", 3)).contains("heads of keys"));
+        let many = Maker::new().number("llama.context_length", 128).number("llama.embedding_length", 32);
+        let many = many.number("llama.block_count", 1 << 30).texts("tokenizer.ggml.tokens", &["a"]);
+        let many = many.text("general.architecture", "llama").number("llama.attention.head_count", 4);
+        let message = refused(many.tensor("token_embd.weight", &[32, 3], 0, 0).data(384));
+        assert!(message.contains("1073741824 layers, and has 1 tensors"), "{message}");
+    }
+
+    #[test]
+    fn f14_sizes_of_memory_do_not_wrap() {
+        let spec = read(&good()).expect("reads");
+        let huge = GeneratorSpec { layers: 1 << 30, key_value_heads: 1 << 30, head_length: 1 << 30, ..spec };
+        assert_eq!(huge.cache_bytes(1 << 20), u64::MAX);
     }
 
     #[test]

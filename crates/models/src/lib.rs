@@ -20,6 +20,7 @@ mod memory;
 mod onnx;
 mod safetensors_check;
 mod sentence;
+mod tokenizer_check;
 mod verify;
 
 pub use config::{Activation, Architecture, EncoderSpec, Head};
@@ -33,4 +34,5 @@ pub use memory::{available_memory, check_memory};
 pub use onnx::{ImportKind, Imported, import_onnx};
 pub use safetensors_check::{Dtype, SafetensorsHeader, TensorEntry};
 pub use sentence::{Pooling, SentenceFacts};
+pub use tokenizer_check::{Rows, check_tokenizer};
 pub use verify::{Depth, Progress, Verified, VerifiedFile, fingerprint, hash_file, verify, write_whole};

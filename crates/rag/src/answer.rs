@@ -4,10 +4,11 @@ use anchorite_core::{Answer, AnswerState, Budget, Citation, InferenceError, Pass
 use anchorite_graph::Run;
 
 use crate::extract::conditions;
+use crate::grade::contradiction;
 use crate::prompts::{UNKNOWN, is_refusal};
 use crate::quantities::{Note, NoteKind, tiers};
 use crate::state::{Draft, RagState};
-use crate::{Parts, Settings};
+use crate::{Parts, Piece, Settings};
 
 /// Makes the answer of a run.
 ///
@@ -71,6 +72,15 @@ fn show(parts: &Parts<'_>, state: &RagState, draft: &Draft, answer: &mut Answer)
             }
             answer.claims.extend(found);
         }
+    }
+    // What code computed has weighed the documents against each other already.
+    let weighed = !draft.notes.is_empty() || !parts.settings.has(Piece::Distrust);
+    let otherwise = if weighed { None } else { contradiction(&state.question, &draft.claims, &evidence) };
+    if let Some(claim) = otherwise {
+        answer.answer.push('\n');
+        answer.answer.push_str(&claim.text);
+        answer.confidence /= 2.0;
+        answer.claims.push(claim);
     }
     answer.citations = distinct(answer.claims.iter().flat_map(|claim| &claim.citations));
     if answer.status == Status::Partial {

@@ -5,6 +5,7 @@
 //! nothing by itself.
 
 mod answer;
+mod distrust;
 mod expand;
 mod extract;
 mod grade;

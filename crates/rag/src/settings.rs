@@ -25,17 +25,30 @@ pub enum Piece {
     Support,
     /// The check whether the question is answered: whatever is no refusal counts as such.
     Usefulness,
+    /// The silencing of passages that speak to their reader, and the sentence that contradicts an answer: passages are
+    /// believed as they stand.
+    Distrust,
 }
 
 /// No such part.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("there is no part named {0:?}; there are rerank, links, grades, notes, hypothesis, support and usefulness")]
+#[error(
+    "there is no part named {0:?}; there are rerank, links, grades, notes, hypothesis, support, usefulness and distrust"
+)]
 pub struct UnknownPiece(String);
 
 impl Piece {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Rerank, Self::Links, Self::Grades, Self::Notes, Self::Hypothesis, Self::Support, Self::Usefulness];
+    pub const ALL: [Self; 8] = [
+        Self::Rerank,
+        Self::Links,
+        Self::Grades,
+        Self::Notes,
+        Self::Hypothesis,
+        Self::Support,
+        Self::Usefulness,
+        Self::Distrust,
+    ];
 
     /// The name on the command line and in settings.
     #[must_use]
@@ -48,6 +61,7 @@ impl Piece {
             Self::Hypothesis => "hypothesis",
             Self::Support => "support",
             Self::Usefulness => "usefulness",
+            Self::Distrust => "distrust",
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod graph;
 pub(crate) mod ingest;
 pub(crate) mod kb;
 pub(crate) mod models;
+pub(crate) mod offline;
 pub(crate) mod search;
 
 /// Where a command needs a generator and there is none.

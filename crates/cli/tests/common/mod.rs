@@ -26,6 +26,7 @@ const VARIABLES: &[&str] = &[
     "ANCHORITE_KB",
     "ANCHORITE_LOG",
     "ANCHORITE_PASSWORD",
+    "ANCHORITE_SEALED",
 ];
 
 /// Takes the program's variables out of a command.

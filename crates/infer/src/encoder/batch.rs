@@ -2,33 +2,37 @@
 
 use std::path::Path;
 
-use anchorite_core::InferenceError;
+use anchorite_core::{InferenceError, Limits};
+use anchorite_models::{Rows, check_tokenizer};
 use rayon::prelude::*;
 use tokenizers::{EncodeInput, Encoding, Tokenizer, TruncationParams, TruncationStrategy};
 
 use crate::error::LoadError;
+use crate::guarded::guarded;
 
 /// The tokenizer of an encoder, which cuts texts at the model's length.
 pub(crate) struct EncoderTokenizer {
     cutting: Tokenizer,
     counting: Tokenizer,
     model: String,
+    max_tokens: usize,
+    rows: Rows,
 }
 
 impl EncoderTokenizer {
-    /// Reads a `tokenizer.json`.
-    pub(crate) fn read(path: &Path, model: &str, max_tokens: usize, rows: usize) -> Result<Self, LoadError> {
+    /// Reads a `tokenizer.json` for a model that reads `max_tokens` tokens and has `rows` of embeddings.
+    pub(crate) fn read(path: &Path, model: &str, max_tokens: usize, rows: Rows) -> Result<Self, LoadError> {
         let fault = |problem: String| LoadError::Tokenizer { origin: path.display().to_string(), problem };
+        check_tokenizer(path, rows, &Limits::default())?;
         // The library has panicked on hostile files; that becomes an error like any other (F16).
-        let read = std::panic::catch_unwind(|| Tokenizer::from_file(path));
-        let mut tokenizer = match read {
-            Ok(Ok(tokenizer)) => tokenizer,
-            Ok(Err(error)) => return Err(fault(error.to_string())),
-            Err(_) => return Err(fault("the file makes the tokenizer library fail; it is damaged".to_owned())),
+        let mut tokenizer = match guarded(|| Tokenizer::from_file(path)) {
+            Some(Ok(tokenizer)) => tokenizer,
+            Some(Err(error)) => return Err(fault(error.to_string())),
+            None => return Err(fault("the file makes the tokenizer library fail; it is damaged".to_owned())),
         };
         let highest = tokenizer.get_vocab(true).into_values().max().unwrap_or(0) as usize;
-        if highest >= rows {
-            return Err(fault(format!("token {highest} has no row among the model's {rows} embeddings")));
+        if highest >= rows.tokens {
+            return Err(fault(format!("token {highest} has no row among the model's {} embeddings", rows.tokens)));
         }
         tokenizer.with_padding(None);
         let unlimited = |error: tokenizers::Error| fault(error.to_string());
@@ -40,15 +44,28 @@ impl EncoderTokenizer {
             ..Default::default()
         };
         tokenizer.with_truncation(Some(truncation)).map_err(unlimited)?;
-        Ok(Self { cutting: tokenizer, counting, model: model.to_owned() })
+        let read = Self { cutting: tokenizer, counting, model: model.to_owned(), max_tokens, rows };
+        // What stands around a text is the same for every text: if it is right for two words, it is right.
+        let inputs: Vec<EncodeInput<'_>> = vec!["a".into(), ("a", "b").into()];
+        inputs
+            .into_iter()
+            .try_for_each(|input| read.encode(vec![input]).map(drop))
+            .map_err(|e| fault(e.to_string()))?;
+        Ok(read)
+    }
+
+    /// True if the model has a row for every number of `encoding`, and a position for every token.
+    fn fits(&self, encoding: &Encoding) -> bool {
+        encoding.len() <= self.max_tokens
+            && encoding.get_ids().iter().all(|id| (*id as usize) < self.rows.tokens)
+            && encoding.get_type_ids().iter().all(|segment| (*segment as usize) < self.rows.segments)
     }
 
     /// Tokens of `text` without special tokens and without cutting.
     pub(crate) fn count(&self, text: &str) -> usize {
-        let counted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.counting.encode_fast(text, false)));
         // Where the tokenizer fails, bytes are an upper bound.
-        match counted {
-            Ok(Ok(encoding)) => encoding.len(),
+        match guarded(|| self.counting.encode_fast(text, false)) {
+            Some(Ok(encoding)) => encoding.len(),
             _ => text.len(),
         }
     }
@@ -59,13 +76,11 @@ impl EncoderTokenizer {
         inputs: Vec<T>,
     ) -> Result<Vec<Encoding>, InferenceError> {
         let fault = |message: String| InferenceError::Backend { model: self.model.clone(), message };
-        let encode = |input: T| {
-            let encode = || self.cutting.encode_fast(input, true);
-            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(encode)) {
-                Ok(Ok(encoding)) => Ok(encoding),
-                Ok(Err(error)) => Err(fault(error.to_string())),
-                Err(_) => Err(fault("the tokenizer failed on this text".to_owned())),
-            }
+        let encode = |input: T| match guarded(|| self.cutting.encode_fast(input, true)) {
+            Some(Ok(encoding)) if self.fits(&encoding) => Ok(encoding),
+            Some(Ok(_)) => Err(fault("its tokenizer gives tokens that the model has no place for".to_owned())),
+            Some(Err(error)) => Err(fault(error.to_string())),
+            None => Err(fault("the tokenizer failed on this text".to_owned())),
         };
         if inputs.len() == 1 {
             inputs.into_iter().map(encode).collect()

@@ -2,7 +2,7 @@
 //! the model's own files say.
 
 use anchorite_core::{Embedder, Embedding, InferenceError, ModelFingerprint, Role, TokenCounter};
-use anchorite_models::{EncoderSpec, ModelFolder, ModelRole, Pooling, fingerprint};
+use anchorite_models::{EncoderSpec, ModelFolder, ModelRole, Pooling, Rows, fingerprint};
 
 use super::Precision;
 use super::batch::{EncoderTokenizer, Packed, in_batches};
@@ -49,7 +49,7 @@ impl BiEncoder {
             &folder.path.join("tokenizer.json"),
             &folder.name,
             spec.max_tokens,
-            body.vocabulary(),
+            Rows { tokens: body.vocabulary(), segments: spec.type_vocab_size },
         )?;
         Ok(Self { fingerprint: fingerprint(folder, &mut |_| ())?, spec, pooling, tokenizer, body })
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anchorite_core::{InferenceError, ModelFingerprint, Reranker};
-use anchorite_models::{EncoderSpec, ModelFolder, ModelRole, fingerprint};
+use anchorite_models::{EncoderSpec, ModelFolder, ModelRole, Rows, fingerprint};
 
 use super::Precision;
 use super::batch::{EncoderTokenizer, Packed, in_batches};
@@ -45,7 +45,7 @@ impl CrossEncoder {
             &folder.path.join("tokenizer.json"),
             &folder.name,
             spec.max_tokens,
-            body.vocabulary(),
+            Rows { tokens: body.vocabulary(), segments: spec.type_vocab_size },
         )?;
         Ok(Self {
             fingerprint: fingerprint(folder, &mut |_| ())?,

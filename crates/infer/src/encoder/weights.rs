@@ -1,7 +1,7 @@
 //! The tensors of a model's files, by name and shape.
 
 use anchorite_core::Limits;
-use anchorite_models::{ModelFolder, SafetensorsHeader};
+use anchorite_models::{ModelFolder, SafetensorsHeader, check_memory};
 use candle_core::{Device, Tensor};
 
 use crate::error::LoadError;
@@ -17,6 +17,8 @@ impl Weights {
     /// Checks and reads the files of `folder`. They are read, not mapped: a file cut short later can't harm (F19).
     pub(crate) fn read(folder: &ModelFolder, device: &Device) -> std::result::Result<Self, LoadError> {
         let mut tensors = std::collections::HashMap::new();
+        // The file as it is, and its numbers once more, laid out (F23).
+        check_memory(&folder.name, folder.weight_bytes()?.saturating_mul(2))?;
         for path in folder.weight_files()? {
             SafetensorsHeader::read(&path, &Limits::default())?;
             let bytes = std::fs::read(&path).map_err(|source| LoadError::Io { path: path.clone(), source })?;

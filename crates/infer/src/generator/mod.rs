@@ -37,6 +37,7 @@ use candle_core::quantized::gguf_file::Content;
 
 pub use self::measure::{GeneratorTimes, Perplexity};
 pub use self::spec::DecoderSpec;
+pub use self::template::try_chat_template;
 
 use self::body::{Body, Failure, Memory, PASS_TOKENS, Rows};
 use self::constraint::Grammars;
@@ -48,6 +49,7 @@ use self::vocabulary::Vocabulary;
 use self::writer::Writer;
 use crate::device::DeviceChoice;
 use crate::error::LoadError;
+use crate::guarded::guarded;
 
 /// Longest context kept in memory; models that allow more are used up to here.
 const MAX_CONTEXT: usize = 32_768;
@@ -109,11 +111,15 @@ impl LocalGenerator {
         let origin = path.display().to_string();
         // Words and weights don't wait for each other.
         let (vocabulary, body) = std::thread::scope(|scope| {
-            let vocabulary = scope.spawn(|| Vocabulary::from_gguf(&content, &origin));
+            let vocabulary = scope.spawn(|| guarded(|| Vocabulary::from_gguf(&content, &origin)));
             let body = Body::load(spec, &content, &file, device);
-            (vocabulary.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), body)
+            (vocabulary.join().ok().flatten(), body)
         });
-        let vocabulary = vocabulary?;
+        // The library has panicked on hostile vocabularies; that is an error like any other.
+        let vocabulary = vocabulary.unwrap_or_else(|| {
+            let problem = "the file makes the tokenizer library fail; it is damaged".to_owned();
+            Err(LoadError::Tokenizer { origin: origin.clone(), problem })
+        })?;
         let template = match content.metadata.get("tokenizer.chat_template") {
             Some(value) => Some(value.to_string().map_err(backend)?.as_str()),
             None => None,

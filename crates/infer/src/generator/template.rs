@@ -4,6 +4,9 @@
 //! through the template as data: a control token written in them is replaced by a private character before the template
 //! runs and put back as plain text afterwards (F27), so nobody can open or close a turn by writing.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use anchorite_core::{Message, Prompt, Speaker};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Kwargs;
@@ -15,9 +18,20 @@ use super::vocabulary::Vocabulary;
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 const NAME: &str = "chat";
 
+/// What a template may do for one prompt: steps, and a step for each 64 bytes that it makes or reads. Real ones take some
+/// thousand for a long conversation; this many take seconds at worst and, all of it kept, some 20 MiB (F14).
+const FUEL: u64 = 300_000;
+/// Bytes that a template may write for one prompt, beside what it was given: its output is paid for only once it is there.
+const OUTPUT: usize = 1 << 20;
+/// How often it may write what it was given.
+const REPEATS: usize = 4;
+/// How long a template may take. A list that is repeated is only gone through when it becomes text, and that is paid for
+/// afterwards: a hundred million elements take minutes.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// A compiled template.
 pub(crate) struct ChatTemplate {
-    environment: Environment<'static>,
+    environment: Arc<Environment<'static>>,
     /// Why it is not the file's own.
     problem: Option<String>,
 }
@@ -47,6 +61,7 @@ impl ChatTemplate {
         // Chat templates are written for blocks that leave no line of their own behind.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|error| explain(&error))?);
+        environment.set_fuel(Some(FUEL));
         environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
             Err(Error::new(ErrorKind::InvalidOperation, message))
@@ -57,7 +72,7 @@ impl ChatTemplate {
         });
         environment.add_filter("tojson", to_json);
         environment.add_template_owned(NAME, source.unwrap_or(CHATML).to_owned()).map_err(|error| explain(&error))?;
-        Ok(Self { environment, problem: None })
+        Ok(Self { environment: Arc::new(environment), problem: None })
     }
 
     /// Tokens of a conversation, ready for the model to reply.
@@ -88,17 +103,23 @@ impl ChatTemplate {
     }
 
     fn render(&self, messages: &[Message], vocabulary: &Vocabulary) -> Result<String, String> {
-        let template = self.environment.get_template(NAME).map_err(|error| explain(&error))?;
+        self.render_between(messages, &vocabulary.begin_text, &vocabulary.end_text)
+    }
+
+    /// The text of a conversation; `begin` and `end` are what the template may put around it.
+    fn render_between(&self, messages: &[Message], begin: &str, end: &str) -> Result<String, String> {
         let render = |messages: &[Message]| {
-            template.render(context! {
+            let given: usize = messages.iter().map(|message| message.content.len()).sum();
+            let values = context! {
                 messages => messages.iter().map(value).collect::<Vec<_>>(),
                 add_generation_prompt => true,
                 enable_thinking => false,
-                bos_token => vocabulary.begin_text.as_str(),
-                eos_token => vocabulary.end_text.as_str(),
-            })
+                bos_token => begin,
+                eos_token => end,
+            };
+            within_time(&self.environment, values, OUTPUT + REPEATS * given)
         };
-        let rendered = render(messages).map_err(|error| explain(&error));
+        let rendered = render(messages);
         // Some templates refuse a system message and some leave it out; its words then go before the first of the user.
         let told = |text: &String| match messages {
             [first, ..] if first.speaker == Speaker::System => text.contains(first.content.trim()),
@@ -107,10 +128,61 @@ impl ChatTemplate {
         match (rendered, fold_system(messages)) {
             (Ok(text), _) if told(&text) => Ok(text),
             (Err(problem), Some(folded)) => render(&folded).map_err(|_| problem),
-            (Ok(_), Some(folded)) => render(&folded).map_err(|error| explain(&error)),
+            (Ok(_), Some(folded)) => render(&folded),
             (rendered, None) => rendered,
         }
     }
+}
+
+/// Runs the template beside this thread, and no longer than it may take. What does not end by then is left to itself: its
+/// fuel ends it, or the end of the process.
+fn within_time(environment: &Arc<Environment<'static>>, values: Value, room: usize) -> Result<String, String> {
+    let environment = Arc::clone(environment);
+    let (send, receive) = std::sync::mpsc::channel();
+    let run = move || {
+        let mut output = Bounded { text: Vec::new(), room };
+        let rendered = environment
+            .get_template(NAME)
+            .and_then(|template| template.render_captured_to(values, &mut output).map(drop))
+            .map_err(|error| explain(&error))
+            .and_then(|()| String::from_utf8(output.text).map_err(|error| error.to_string()));
+        // Nobody is left to tell if time was up.
+        let _ = send.send(rendered);
+    };
+    std::thread::Builder::new().name("chat template".to_owned()).spawn(run).map_err(|error| error.to_string())?;
+    receive
+        .recv_timeout(LONGEST)
+        .unwrap_or_else(|_| Err(format!("the template takes longer than {} s, or fails", LONGEST.as_secs())))
+}
+
+/// What a template writes, up to a size.
+struct Bounded {
+    text: Vec<u8>,
+    room: usize,
+}
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if bytes.len() > self.room {
+            return Err(std::io::Error::other("the template writes far more than it was given"));
+        }
+        self.room -= bytes.len();
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Runs a chat template on a short conversation, without a model: what it writes, or why it can't be run.
+///
+/// # Errors
+/// The reason, in words: a fault of syntax, what the template itself raises, or that it did too much.
+pub fn try_chat_template(source: &str) -> Result<String, String> {
+    let prompt = Prompt::new().system("Be brief.").user("Hello").assistant("Hi").user("Bye");
+    ChatTemplate::new(Some(source))?.render_between(&prompt.messages, "<s>", "</s>")
 }
 
 /// JSON as Python's `json.dumps` writes it, which is what templates were made with: without the escapes that make JSON safe
@@ -320,6 +392,41 @@ mod tests {
         let expected = r#"[{"role": "user", "content": "\"é\n<a & 'b'>\\u003c"}]"#.to_owned()
             + "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
         assert_eq!(text, Ok(expected));
+    }
+
+    #[test]
+    fn f14_a_template_that_never_ends_or_fills_memory_is_stopped() {
+        let growing = |step: &str| {
+            format!(
+                "{{% set n = namespace(s='x' * 100) %}}{{% for i in range(1000) %}}{{% set n.s = {step} %}}{{% endfor %}}{{{{ n.s }}}}"
+            )
+        };
+        let endless = [
+            "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}".to_owned(),
+            "{{ 'x' * 99999999999 }}".to_owned(),
+            "{{ [messages] * 99999999 }}".to_owned(),
+            "{{ (([messages] * 99999999) ~ 'x') | length }}".to_owned(),
+            "{{ 'x'.ljust(99999999999) }}".to_owned(),
+            "{% macro m(s) %}{{ m(s ~ s) }}{% endmacro %}{{ m('xxxxxxxx') }}".to_owned(),
+            growing("n.s ~ n.s"),
+            growing("n.s + n.s"),
+            growing("n.s.replace('x', 'xx')"),
+            growing("n.s | replace('x', 'xx')"),
+            growing("[n.s, n.s] | join"),
+            growing("n.s | tojson | tojson"),
+            growing("(n.s * 2) | upper"),
+        ];
+        for template in endless {
+            let begin = std::time::Instant::now();
+            let problem = rendered(&template, &hello()).expect_err("stopped");
+            let seconds = begin.elapsed().as_secs();
+            assert!(seconds < 30, "{seconds} s: {template}: {problem}");
+        }
+        // A conversation as long as any context has room for takes a small part of it.
+        let long = (0..2000).fold(Prompt::new(), |prompt, _| prompt.user(&"words ".repeat(20)).assistant("yes"));
+        assert!(
+            ChatTemplate::new(None).expect("compiles").render(&long.messages, &vocabulary(&model("qwen2"))).is_ok()
+        );
     }
 
     const NO_SYSTEM: &str = "{% for message in messages %}{% if message.role == 'system' %}\

@@ -8,6 +8,7 @@ use tokenizers::{AddedToken, Tokenizer};
 use super::spec::as_size;
 use super::words::{Words, sizes, space_before, strings};
 use crate::error::LoadError;
+use crate::guarded::guarded;
 
 /// Kinds of token in `tokenizer.ggml.token_type`.
 const UNKNOWN: usize = 2;
@@ -198,10 +199,10 @@ fn byte_characters() -> HashMap<char, u8> {
 
 fn encode(tokenizer: &Tokenizer, text: &str) -> Result<Vec<u32>, String> {
     // The tokenizer's own patterns can give up on hostile input; that must not take the program down.
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| tokenizer.encode_fast(text, false))) {
-        Ok(Ok(encoding)) => Ok(encoding.get_ids().to_vec()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("the tokenizer failed on this text".to_owned()),
+    match guarded(|| tokenizer.encode_fast(text, false)) {
+        Some(Ok(encoding)) => Ok(encoding.get_ids().to_vec()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err("the tokenizer failed on this text".to_owned()),
     }
 }
 

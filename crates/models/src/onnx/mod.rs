@@ -5,6 +5,7 @@
 //! activations too, so scores differ a little. Sizes come from the tensors and from the graph; nothing is assumed.
 //! Format: <https://github.com/onnx/onnx/blob/main/onnx/onnx.proto>, <https://onnx.ai/onnx/operators/>.
 
+mod check;
 mod facts;
 mod graph;
 mod proto;
@@ -13,10 +14,12 @@ mod write;
 
 use std::path::{Path, PathBuf};
 
+use anchorite_core::{LimitExceeded, Limits};
 use prost::Message;
 use sha2::{Digest, Sha256};
 
 use crate::config::is_head_tensor;
+use crate::memory::check_memory;
 use crate::verify::{hexadecimal, write_whole};
 use crate::{EncoderSpec, Head, ImportError, ModelError, ModelRole, SentenceFacts};
 
@@ -54,9 +57,10 @@ const LARGEST_FILE: u64 = 2 << 30;
 pub fn import_onnx(onnx: &Path, folder: &Path, kind: &ImportKind) -> Result<Imported, ImportError> {
     let bytes = read_file(onnx)?;
     let source_sha256 = hexadecimal(&Sha256::digest(&bytes));
+    let failed = |reason: String| ImportError::Decode { path: onnx.to_path_buf(), reason };
+    check_size(onnx, check::description_bytes(&bytes).map_err(failed)?)?;
     let decoded = proto::ModelProto::decode(bytes.as_slice());
     drop(bytes);
-    let failed = |reason: String| ImportError::Decode { path: onnx.to_path_buf(), reason };
     let graph = decoded.map_err(|error| failed(error.to_string()))?.graph;
     let graph = graph.ok_or_else(|| failed("it has no graph".to_owned()))?;
 
@@ -81,6 +85,13 @@ pub fn import_onnx(onnx: &Path, folder: &Path, kind: &ImportKind) -> Result<Impo
     Ok(Imported { spec, source_sha256, files, tensors: tensors.len() })
 }
 
+fn check_size(path: &Path, description: u64) -> Result<(), ImportError> {
+    let what = || format!("what {} says beside its numbers", path.display());
+    let most = Limits::default().onnx_description_bytes;
+    LimitExceeded::check(what, "onnx_description_bytes", description, most)
+        .map_err(|limit| ModelError::from(limit).into())
+}
+
 fn read_file(path: &Path) -> Result<Vec<u8>, ImportError> {
     let bytes = std::fs::metadata(path).map_err(ModelError::io("read", path))?.len();
     if bytes > LARGEST_FILE {
@@ -89,6 +100,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>, ImportError> {
             reason: format!("it has {bytes} bytes, more than 2 GiB"),
         });
     }
+    // The file, its tensors decoded, and one of them as floats at a time (F23).
+    check_memory(&path.display().to_string(), bytes.saturating_mul(3))?;
     Ok(std::fs::read(path).map_err(ModelError::io("read", path))?)
 }
 

@@ -2,12 +2,14 @@
 //! probability.
 
 mod claims;
+mod contradictions;
 mod relevance;
 mod support;
 mod usefulness;
 
 pub(crate) use claims::comes_to;
 pub use claims::{Grounding, Signals, ground};
+pub(crate) use contradictions::contradiction;
 pub use relevance::relevance;
 pub use support::support;
 pub use usefulness::usefulness;

@@ -7,6 +7,7 @@ use anchorite_graph::{NodeContext, NodeError};
 
 use super::Update;
 use crate::Parts;
+use crate::distrust::silence;
 use crate::expand::merge;
 use crate::grade::relevance;
 use crate::settings::Piece;
@@ -17,15 +18,22 @@ pub(crate) fn retrieve(parts: &Parts<'_>, state: &RagState, context: &NodeContex
     context.budget().spend_round()?;
     let known: Vec<i64> = state.useful_documents.iter().map(|useful| useful.passage.chunk).collect();
     let queries = state.queries();
+    let mut silenced = 0;
     let mut lists = Vec::with_capacity(queries.len());
     for query in &queries {
         context.budget().check()?;
         let mut passages = parts.retriever.retrieve(query, parts.settings.passages)?;
         passages.retain(|passage| !known.contains(&passage.chunk));
+        if parts.settings.has(Piece::Distrust) {
+            silenced += passages.iter_mut().map(silence).sum::<usize>();
+        }
         lists.push((*query, passages));
     }
     let found: Vec<Passage> = merge(lists).into_iter().map(|found| found.passage).collect();
     context.note(&format!("{} new passages for {}", found.len(), queries.join(" | ")));
+    if silenced > 0 {
+        context.note(&format!("{silenced} pieces that speak to the reader were silenced"));
+    }
     Ok(RagUpdate { new_documents: Some(found), ..RagUpdate::default() })
 }
 

@@ -21,6 +21,8 @@ pub(crate) enum EvalAction {
     Qa(Questions),
     /// The same for the loop beside single-shot RAG, as one table
     Loop(Questions),
+    /// How often instructions and lies written into documents get into an answer
+    Attacks(Attacks),
 }
 
 /// The test collections.
@@ -119,13 +121,38 @@ pub(crate) struct Grounding {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Attacks {
+    /// The attacks: lines of JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: PathBuf,
+    /// Graphs that answer
+    #[arg(long, value_delimiter = ',', default_value = "multi-agent", value_name = "NAME,…")]
+    pub(crate) strategy: Vec<String>,
+    /// Leave these parts of the loop out, as in `ask`; without `distrust`, passages are believed as they stand
+    #[arg(long, value_delimiter = ',', value_name = "PART,…")]
+    pub(crate) without: Vec<String>,
+    /// Only N attacks, a sample that stays the same
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Most rounds of retrieval
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub(crate) max_rounds: u64,
+    /// Most seconds a question
+    #[arg(long, default_value_t = 600, value_name = "S")]
+    pub(crate) timeout: u64,
+    /// Keeps knowledge bases and results for the next run [default: a folder of your cache]
+    #[arg(long, env = "ANCHORITE_EVAL_CACHE", value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Questions {
     #[command(flatten)]
     pub(crate) data: Data,
     /// Graphs that answer [default: multi-agent for qa; single-shot and multi-agent for loop]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) strategy: Vec<String>,
-    /// Also each graph without each of these parts: rerank, links, grades, notes, hypothesis, support, usefulness
+    /// Also each graph without each of these parts: rerank, links, grades, notes, hypothesis, support, usefulness, distrust
     #[arg(long, value_delimiter = ',', value_name = "PART,…")]
     pub(crate) without: Vec<String>,
     /// Only N questions of each set, a sample that stays the same

@@ -51,7 +51,7 @@ struct Report {
 }
 
 pub(crate) fn run(engine: &Engine, arguments: &Grounding, output: &Output) -> Result<Found> {
-    let cache = cache(&arguments.data)?.join("grounding");
+    let cache = cache(arguments.data.cache.as_deref())?.join("grounding");
     std::fs::create_dir_all(&cache).with_context(|| format!("can't make the folder {}", cache.display()))?;
     // Opened first, so that no claim pays for it and the results can be told by their models.
     engine.models().embedder()?;

@@ -2,12 +2,13 @@
 
 mod answers;
 pub(crate) mod arguments;
+mod attacks;
 mod grounding;
 mod knowledge;
 mod questions;
 mod retrieval;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anchorite::Engine;
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::Found;
 use crate::output::Output;
-use arguments::{Data, Eval, EvalAction};
+use arguments::{Eval, EvalAction};
 
 /// Seconds between two lines of progress.
 const PROGRESS: f64 = 15.0;
@@ -26,14 +27,15 @@ pub(crate) fn run(engine: &Engine, arguments: &Eval, output: &Output) -> Result<
         EvalAction::Retrieval(arguments) => retrieval::run(engine, arguments, output),
         EvalAction::Grounding(arguments) => grounding::run(engine, arguments, output),
         EvalAction::Qa(arguments) => questions::run(engine, arguments, &["multi-agent"], output),
+        EvalAction::Attacks(arguments) => attacks::run(engine, arguments, output),
         EvalAction::Loop(arguments) => questions::run(engine, arguments, &["single-shot", "multi-agent"], output),
     }
 }
 
 /// The folder that keeps what is worth keeping between runs.
-fn cache(data: &Data) -> Result<PathBuf> {
-    let folder = match &data.cache {
-        Some(folder) => folder.clone(),
+fn cache(named: Option<&Path>) -> Result<PathBuf> {
+    let folder = match named {
+        Some(folder) => folder.to_owned(),
         None => anchorite::model_files::cache_folder()
             .ok_or_else(|| anyhow!("there is no home folder to keep a cache in; name a folder with --cache"))?
             .join("eval"),

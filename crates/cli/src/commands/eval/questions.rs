@@ -69,7 +69,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Questions, default: &[&str], outp
         systems.push(system);
         systems.extend(ablated);
     }
-    let cache = cache(&arguments.data)?;
+    let cache = cache(arguments.data.cache.as_deref())?;
     if let Some(folder) = &arguments.results {
         std::fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
     }

@@ -72,7 +72,7 @@ struct Report {
 }
 
 pub(crate) fn run(engine: &Engine, arguments: &Retrieval, output: &Output) -> Result<Found> {
-    let cache = cache(&arguments.data)?;
+    let cache = cache(arguments.data.cache.as_deref())?;
     if let Some(folder) = &arguments.runs {
         std::fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
     }

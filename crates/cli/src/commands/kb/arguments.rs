@@ -198,3 +198,28 @@ pub(crate) enum KbAction {
         k: usize,
     },
 }
+
+impl KbAction {
+    /// The knowledge base that it is about.
+    pub(crate) fn place(&self) -> &KnowledgeBase {
+        match self {
+            Self::Stats { place, .. }
+            | Self::List { place, .. }
+            | Self::Sources { place, .. }
+            | Self::Show { place, .. }
+            | Self::Delete { place, .. }
+            | Self::Correct { place, .. }
+            | Self::Set { place, .. }
+            | Self::Expire { place, .. }
+            | Self::Thread { place, .. }
+            | Self::Verify { place, .. }
+            | Self::History { place, .. }
+            | Self::Diff { place, .. }
+            | Self::Rollback { place, .. }
+            | Self::Compact { place, .. }
+            | Self::Audit { place, .. }
+            | Self::Export { place, .. }
+            | Self::WhyNot { place, .. } => place,
+        }
+    }
+}
