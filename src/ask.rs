@@ -8,13 +8,13 @@ use anchorite_graph::{Checkpoint, Checkpointer, Event, FolderCheckpointer, RunOp
 use anchorite_rag::{INSTRUCTIONS, Parts, Piece, RagState, Settings, Strategy, build, conclude};
 
 use crate::models::opinion_of;
-use crate::{Engine, Error, SearchOptions};
+use crate::{Engine, Error, SearchOptions, ViewOptions};
 
 /// Passages that the cross-encoder reads for each query of the loop: few are kept, and there are several queries.
 const RERANKED: usize = 20;
 
 /// Folder of a knowledge base that keeps the checkpoints of its threads.
-const THREADS: &str = "threads";
+pub(crate) const THREADS: &str = "threads";
 
 /// How to ask.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,8 @@ pub struct AskOptions {
     pub no_generator: bool,
     /// What is left out, beside what the settings leave out.
     pub without: Vec<Piece>,
+    /// Who asks, and of which documents.
+    pub view: ViewOptions,
 }
 
 /// What is told while a question is answered.
@@ -86,7 +88,12 @@ impl Engine {
         }
         let thread = options.thread.as_deref().map(ThreadId::new).transpose()?;
         let has = |piece| self.settings.has(piece) && !options.without.contains(&piece);
-        let search = SearchOptions { rerank: has(Piece::Rerank), links: has(Piece::Links), ..SearchOptions::default() };
+        let search = SearchOptions {
+            rerank: has(Piece::Rerank),
+            links: has(Piece::Links),
+            view: options.view.clone(),
+            ..SearchOptions::default()
+        };
         let retriever = self.retriever(kb, &search, RERANKED)?;
         let mut settings = self.settings.clone();
         settings.without.extend(&options.without);

@@ -29,6 +29,22 @@ pub enum Error {
         /// The first failure.
         reason: String,
     },
+    /// A name that stands for nothing.
+    #[error("there is no {what} {name:?}; choose one of {known}")]
+    UnknownName {
+        /// What it should be the name of.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: &'static str,
+    },
+    /// There is no such document, or the viewer may not see it.
+    #[error("there is no document {name:?}; `anchorite kb list` shows what is there")]
+    NoSuchDocument {
+        /// Source or number.
+        name: String,
+    },
     /// A model could not be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),

@@ -73,6 +73,7 @@ fn passages(chunker: &Chunker, evidence: &str, embedder: &dyn Embedder) -> Resul
         start: chunk.start,
         end: chunk.end,
         text: chunk.text,
+        dated: 0,
         scores: Scores::default(),
     };
     Ok(chunker.chunk("", evidence, embedder)?.into_iter().map(passage).collect())

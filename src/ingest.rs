@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Instant;
 
 use anchorite_core::{Chunk, Document, Embedder, Embedding, InferenceError, Limits, Role, titled};
 use anchorite_formats::{Item, Reader, read, total_bytes};
 use anchorite_infer::BiEncoder;
-use anchorite_store::{Batch, KnowledgeBase, Outcome, Refresh};
-use anchorite_text::{ChunkError, Chunker};
-use serde::Serialize;
+use anchorite_store::{Batch, Custody, Expiry, KnowledgeBase, Outcome, Refresh, days};
+use anchorite_text::{ChunkError, Chunker, SecretKind, redacted, secrets};
+use serde::{Deserialize, Serialize};
 
 use crate::{Engine, Error};
 
@@ -23,9 +24,55 @@ const BATCH_CHUNKS: usize = 256;
 /// Bytes of the headings that a chunk is embedded with at most: some two dozen tokens, so that a chunk still fits its model.
 const HEADING_BYTES: usize = 100;
 
-/// What an ingest may be told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Fields of a document's metadata that say what [`Custody`] says of all.
+const OWNER: &str = "_owner";
+const ACCESS: &str = "_access";
+const DATED: [&str; 2] = ["_date", "date"];
+const EXPIRES: &str = "_expires";
+
+/// What is done with a document that has secrets in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SecretPolicy {
+    /// Nobody looks for them.
+    Allow,
+    /// It is taken in, and the report tells of them.
+    #[default]
+    Flag,
+    /// It is taken in with an asterisk for each of their bytes.
+    Redact,
+    /// It is not taken in.
+    Refuse,
+}
+
+impl FromStr for SecretPolicy {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        match name {
+            "allow" => Ok(Self::Allow),
+            "flag" => Ok(Self::Flag),
+            "redact" => Ok(Self::Redact),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err(Error::UnknownName {
+                what: "policy for secrets",
+                name: name.into(),
+                known: "allow, flag, redact, refuse",
+            }),
+        }
+    }
+}
+
+/// How documents are taken in.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct IngestOptions {
+    /// Whose they are, who may see them, and how long they are kept. Fields of a document itself (`_owner`, `_access`,
+    /// `_date` or `date`, `_expires`) weigh more.
+    pub custody: Custody,
+    /// What is done with secrets.
+    pub secrets: SecretPolicy,
+    /// Who does it, for the history and the audit trail.
+    pub actor: String,
     /// Opens encrypted files.
     pub password: Option<String>,
 }
@@ -89,6 +136,8 @@ pub struct IngestReport {
     pub failed: Vec<Attention>,
     /// What should be known of how files were taken apart: in this process, or without some limit.
     pub notice: Option<String>,
+    /// Sources whose term had ended, and which were erased.
+    pub expired: u64,
     /// What was done with the search indexes.
     pub indexes: Option<Refresh>,
     /// Seconds it took, models not counted.
@@ -119,7 +168,7 @@ impl IngestReport {
     /// True if the knowledge base is as it was.
     #[must_use]
     pub fn nothing_new(&self) -> bool {
-        self.added + self.replaced + self.duplicates + self.metadata_updated + self.removed == 0
+        self.added + self.replaced + self.duplicates + self.metadata_updated + self.removed + self.expired == 0
     }
 }
 
@@ -147,19 +196,6 @@ impl Engine {
     /// If a path does not exist, nothing could be read and something failed, the knowledge base can't be written or was
     /// made with another bi-encoder, or a model fails. Nothing is written then.
     pub fn ingest(
-        &self,
-        kb: &Path,
-        paths: &[PathBuf],
-        on_progress: &mut dyn FnMut(&IngestProgress),
-    ) -> Result<IngestReport, Error> {
-        self.ingest_with(kb, paths, &IngestOptions::default(), on_progress)
-    }
-
-    /// As [`Engine::ingest`], with options.
-    ///
-    /// # Errors
-    /// As [`Engine::ingest`].
-    pub fn ingest_with(
         &self,
         kb: &Path,
         paths: &[PathBuf],
@@ -201,11 +237,12 @@ impl Engine {
             return Ok(());
         }
         let place = KnowledgeBase::at(kb);
-        let mut writer = place.create_or_open_writer(embedder.fingerprint(), embedder.dim())?;
+        let mut writer = place.create_or_open_writer(embedder.fingerprint(), embedder.dim())?.by(&options.actor);
         let intake = Intake {
             embedder: &embedder,
             chunker: chunker_for(&*embedder, &self.limits)?,
             batch: writer.begin("ingest")?,
+            options,
             pending: Vec::new(),
             pending_chunks: 0,
         };
@@ -216,6 +253,40 @@ impl Engine {
         })?);
         report.seconds = started.elapsed().as_secs_f64();
         Ok(())
+    }
+
+    /// Takes in documents that are there already, as one change that `note` names.
+    pub(crate) fn ingest_documents(
+        &self,
+        kb: &Path,
+        documents: Vec<Document>,
+        note: &str,
+        options: &IngestOptions,
+    ) -> Result<IngestReport, Error> {
+        let embedder = self.models.embedder()?;
+        let started = Instant::now();
+        let mut report = IngestReport::default();
+        let place = KnowledgeBase::at(kb);
+        let mut writer = place.create_or_open_writer(embedder.fingerprint(), embedder.dim())?.by(&options.actor);
+        let mut intake = Intake {
+            embedder: &embedder,
+            chunker: chunker_for(&*embedder, &self.limits)?,
+            batch: writer.begin(note)?,
+            options,
+            pending: Vec::new(),
+            pending_chunks: 0,
+        };
+        for document in documents {
+            intake.take(document, &mut report)?;
+        }
+        intake.flush(&mut report)?;
+        if let Some(failed) = report.failed.first() {
+            return Err(Error::NothingRead { reason: format!("{}: {}", failed.source, failed.reason) });
+        }
+        report.generation = intake.commit()?;
+        report.indexes = Some(writer.refresh_caches(&mut |_, _| ())?);
+        report.seconds = started.elapsed().as_secs_f64();
+        Ok(report)
     }
 }
 
@@ -242,10 +313,54 @@ fn next_document(reader: &mut Reader, report: &mut IngestReport) -> Option<Docum
     None
 }
 
+/// Deals with the secrets of a document; false if it is not taken in because of them.
+fn admit_secrets(document: &mut Document, policy: SecretPolicy, report: &mut IngestReport) -> bool {
+    if policy == SecretPolicy::Allow {
+        return true;
+    }
+    let found = secrets(&document.text);
+    if found.is_empty() {
+        return true;
+    }
+    let mut kinds: Vec<SecretKind> = found.iter().map(|secret| secret.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let kinds = kinds.iter().map(SecretKind::to_string).collect::<Vec<_>>().join(", ");
+    let line = document.text[..found[0].span.start].matches('\n').count() + 1;
+    let what = format!("it holds {kinds} ({} in all, the first in line {line})", found.len());
+    let source = document.source.clone();
+    match policy {
+        SecretPolicy::Refuse => {
+            let reason = format!("{what}; take it in with --secrets redact or --secrets flag if that is intended");
+            report.failed.push(Attention { source, reason });
+            return false;
+        }
+        SecretPolicy::Redact => {
+            document.text = redacted(&document.text, &found);
+            report.warnings.push(Attention { source, reason: format!("{what}; asterisks stand in their place") });
+        }
+        _ => report.warnings.push(Attention { source, reason: format!("{what}; see --secrets") }),
+    }
+    true
+}
+
+/// What is said of all documents, and of this one by its own metadata.
+fn custody_of(document: &Document, general: &Custody) -> Custody {
+    let text = |key: &str| document.metadata.get(key).and_then(|value| value.as_str());
+    let dated = DATED.iter().find_map(|key| text(key).and_then(days::milliseconds));
+    Custody {
+        owner: text(OWNER).map(str::to_owned).or_else(|| general.owner.clone()),
+        access: text(ACCESS).map(str::to_owned).or_else(|| general.access.clone()),
+        dated: dated.or(general.dated),
+        expiry: text(EXPIRES).and_then(days::milliseconds).map(Expiry::At).or(general.expiry),
+    }
+}
+
 struct Intake<'a> {
     embedder: &'a BiEncoder,
     chunker: Chunker,
     batch: Batch<'a>,
+    options: &'a IngestOptions,
     pending: Vec<(Document, Vec<Chunk>)>,
     pending_chunks: usize,
 }
@@ -262,6 +377,7 @@ impl Intake<'_> {
         on_progress: &mut dyn FnMut(&IngestProgress),
     ) -> Result<i64, Error> {
         let bytes = reader.progress();
+        report.expired = self.batch.remove_expired()?.sources;
         let mut next = first;
         while let Some(document) = next {
             self.take(document, report)?;
@@ -279,10 +395,19 @@ impl Intake<'_> {
             }
         }
         report.sources = Some(seen);
+        self.commit()
+    }
+
+    /// Returns the generation that it became.
+    fn commit(self) -> Result<i64, Error> {
         Ok(self.batch.commit()?.id)
     }
 
-    fn take(&mut self, document: Document, report: &mut IngestReport) -> Result<(), Error> {
+    fn take(&mut self, mut document: Document, report: &mut IngestReport) -> Result<(), Error> {
+        if !admit_secrets(&mut document, self.options.secrets, report) {
+            return Ok(());
+        }
+        self.batch.keep_as(custody_of(&document, &self.options.custody));
         if !self.batch.classify(&document)?.needs_chunks() {
             let outcome = self.batch.add(&document, &[])?;
             report.count(outcome, 0);
@@ -322,6 +447,7 @@ impl Intake<'_> {
                 .collect();
             match own {
                 Some(own) => {
+                    self.batch.keep_as(custody_of(document, &self.options.custody));
                     let outcome = self.batch.add(document, &own)?;
                     report.count(outcome, own.len());
                 }

@@ -1,10 +1,10 @@
 //! Anchorite answers questions from your own documents, on your own machine, with no network, and checks its own answers.
 //!
 //! ```no_run
-//! use anchorite::{AskOptions, Engine, EngineOptions};
+//! use anchorite::{AskOptions, Engine, EngineOptions, IngestOptions};
 //!
 //! let engine = Engine::new(EngineOptions::default());
-//! engine.ingest("notes.kb".as_ref(), &["notes/".into()], &mut |_| {})?;
+//! engine.ingest("notes.kb".as_ref(), &["notes/".into()], &IngestOptions::default(), &mut |_| {})?;
 //! let answer = engine.ask("notes.kb".as_ref(), "When does the lease end?", &AskOptions::default(), &mut |_| {})?;
 //! println!("{}", answer.answer);
 //! # Ok::<(), anchorite::Error>(())
@@ -22,10 +22,12 @@ mod engine;
 mod error;
 mod grounding;
 mod ingest;
+mod management;
 mod models;
 mod ranking;
 mod search;
 mod watch;
+mod why_not;
 
 pub use anchorite_core as core;
 pub use anchorite_core::{Answer, BudgetLimits, Limits, Passage, Scores, Status};
@@ -39,11 +41,16 @@ pub use anchorite_store as store;
 pub use anchorite_store::Mode;
 
 pub use ask::{AskOptions, Progress, strategy_graph};
-pub use bench::{BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies};
+pub use bench::{
+    BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies, SearchBenchReport,
+    SearchRow, SearchWorkload, bench_search,
+};
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;
 pub use grounding::ClaimSupport;
-pub use ingest::{Attention, IngestOptions, IngestProgress, IngestReport};
+pub use ingest::{Attention, IngestOptions, IngestProgress, IngestReport, SecretPolicy};
+pub use management::{DeletionReport, ExportReport, delete, export, find_document};
 pub use models::{ModelInUse, Models};
-pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults};
+pub use search::{KnowledgeRetriever, RERANKED, SearchOptions, SearchResults, ViewOptions};
 pub use watch::WatchEvent;
+pub use why_not::{Stage, WhyNot};

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use anchorite_core::{Budget, Embedder, Embedding, Generator, LimitExceeded, Passage, RetrieveError, Retriever, Role};
 use anchorite_infer::{BiEncoder, CrossEncoder};
 use anchorite_rag::{Expanded, Expansion, Parts, Variant, expand, merge};
-use anchorite_store::{KnowledgeBase, Mode, Snapshot};
+use anchorite_store::{Filter, KnowledgeBase, Mode, Snapshot, Viewer};
 use serde::Serialize;
 
-use crate::ranking::{follow_links, rank};
+use crate::ranking::{follow_links, prefer_recent, rank};
 use crate::{Engine, Error};
 
 /// Passages that each index gives to fusion.
-const CANDIDATES: usize = 100;
+pub(crate) const CANDIDATES: usize = 100;
 
 /// What hypothetical passages weigh in the vector that is searched with; the query has the rest.
 const HYPOTHETICAL_SHARE: f32 = 0.3;
@@ -21,8 +22,34 @@ const HYPOTHETICAL_SHARE: f32 = 0.3;
 /// Passages that the cross-encoder reads for a search.
 pub const RERANKED: usize = 50;
 
+/// Who looks, and what for beside the words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ViewOptions {
+    /// Who looks; whoever holds the files sees everything.
+    pub viewer: Viewer,
+    /// Documents that don't fulfil it are not looked at.
+    pub filter: Option<Filter>,
+    /// Days in which a document loses half of what its age can cost it; `None` if age does not matter. See
+    /// [`crate::Scores::recency`].
+    pub half_life: Option<f64>,
+}
+
+impl ViewOptions {
+    /// The knowledge base at `kb` as it is now, as far as it may be seen and is wanted.
+    ///
+    /// # Errors
+    /// If it can't be opened.
+    pub fn snapshot(&self, kb: &Path) -> Result<Snapshot, Error> {
+        let snapshot = KnowledgeBase::at(kb).snapshot()?.seen_by(self.viewer.clone());
+        Ok(match &self.filter {
+            Some(filter) => snapshot.filtered(filter.clone()),
+            None => snapshot,
+        })
+    }
+}
+
 /// How to search.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
     /// Passages to return.
     pub k: usize,
@@ -34,11 +61,13 @@ pub struct SearchOptions {
     pub links: bool,
     /// Ways to ask more than was asked; those that need a generator open it.
     pub expand: Vec<Expansion>,
+    /// Who looks, and what for beside the words.
+    pub view: ViewOptions,
 }
 
 impl Default for SearchOptions {
     fn default() -> Self {
-        Self { k: 10, mode: Mode::Hybrid, rerank: true, links: true, expand: Vec::new() }
+        Self { k: 10, mode: Mode::Hybrid, rerank: true, links: true, expand: Vec::new(), view: ViewOptions::default() }
     }
 }
 
@@ -67,6 +96,7 @@ pub struct KnowledgeRetriever {
     mode: Mode,
     depth: usize,
     links: bool,
+    half_life: Option<f64>,
 }
 
 impl KnowledgeRetriever {
@@ -100,7 +130,8 @@ impl Retriever for KnowledgeRetriever {
             return Err(RetrieveError::EmptyQuery);
         }
         let vector = self.embed(query, hypothetical)?;
-        let wanted = if self.reranker.is_some() { k.max(self.depth) } else { k };
+        // Age may bring forward what is not among the first.
+        let wanted = if self.reranker.is_some() || self.half_life.is_some() { k.max(self.depth) } else { k };
         let mut passages = self
             .snapshot
             .search(query, vector.as_ref(), self.mode, wanted, CANDIDATES)
@@ -110,6 +141,9 @@ impl Retriever for KnowledgeRetriever {
             if self.links {
                 follow_links(reranker.as_ref(), &self.snapshot, query, &mut passages)?;
             }
+        }
+        if let Some(half_life) = self.half_life {
+            prefer_recent(&mut passages, half_life, SystemTime::now());
         }
         passages.truncate(k);
         Ok(passages)
@@ -123,7 +157,7 @@ impl Engine {
     /// If it is none, was made with another bi-encoder, or a model can't be loaded.
     pub fn retriever(&self, kb: &Path, options: &SearchOptions, depth: usize) -> Result<KnowledgeRetriever, Error> {
         let &SearchOptions { mode, rerank, links, .. } = options;
-        let snapshot = KnowledgeBase::at(kb).snapshot()?;
+        let snapshot = options.view.snapshot(kb)?;
         let embedder = match mode {
             Mode::Bm25 => None,
             Mode::Dense | Mode::Hybrid => {
@@ -133,7 +167,8 @@ impl Engine {
             }
         };
         let reranker = if rerank { self.models.reranker()? } else { None };
-        Ok(KnowledgeRetriever { snapshot, embedder, reranker, mode, depth, links })
+        let half_life = options.view.half_life;
+        Ok(KnowledgeRetriever { snapshot, embedder, reranker, mode, depth, links, half_life })
     }
 
     /// Searches a knowledge base.

@@ -16,7 +16,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("anchorite-models", &["anchorite-core"]),
     ("anchorite-kernels", &[]),
     ("anchorite-infer", &["anchorite-core", "anchorite-models", "anchorite-kernels"]),
-    ("anchorite-store", &["anchorite-core"]),
+    ("anchorite-store", &["anchorite-core", "anchorite-kernels"]),
     ("anchorite-graph", &["anchorite-core"]),
     ("anchorite-rag", &["anchorite-core", "anchorite-graph", "anchorite-text"]),
     ("anchorite-eval", &[]),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anchorite::core::Verdict;
-use anchorite::{AskOptions, Engine, EngineOptions, ModelRole, Profile, Settings, Status, Strategy};
+use anchorite::{AskOptions, Engine, EngineOptions, IngestOptions, ModelRole, Profile, Settings, Status, Strategy};
 
 const QUESTION: &str = "How much can I receive if I am denied boarding, for flights from Delhi to Munich?";
 
@@ -37,7 +37,7 @@ fn set_up_with(options: EngineOptions) -> Option<(Engine, tempfile::TempDir, Pat
     let folder = tempfile::tempdir().expect("a temporary folder");
     let kb = folder.path().join("sample.kb");
     let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/documents");
-    let report = engine.ingest(&kb, &[documents], &mut |_| ()).expect("ingests");
+    let report = engine.ingest(&kb, &[documents], &IngestOptions::default(), &mut |_| ()).expect("ingests");
     assert!(report.added > 70 && report.failed.is_empty(), "{report:?}");
     Some((engine, folder, kb))
 }

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-use anchorite::{AskOptions, Engine, EngineOptions, ModelRole, SearchOptions, Status};
+use anchorite::{AskOptions, Engine, EngineOptions, IngestOptions, ModelRole, SearchOptions, Status};
 
 /// Question, words of which one must be in the answer, title of the article that has it.
 const QUESTIONS: [(&str, &[&str], &str); 10] = [
@@ -46,7 +46,7 @@ fn m06_generator_plain_questions_are_found_and_answered() {
         }
     }
     let kb = folder.path().join("articles.kb");
-    let report = engine.ingest(&kb, &[part], &mut |_| ()).expect("ingests");
+    let report = engine.ingest(&kb, &[part], &IngestOptions::default(), &mut |_| ()).expect("ingests");
     assert!(report.added > 600 && report.failed.is_empty(), "{report:?}");
 
     let mut wrong = Vec::new();

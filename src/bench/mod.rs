@@ -1,6 +1,7 @@
 //! Measures the models on this machine: throughput, latency, memory, and the share of the machine that is used.
 
 mod generator;
+mod search;
 
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use anchorite_infer::{Cost, product_speed};
 use serde::{Deserialize, Serialize};
 
 pub use self::generator::{GeneratorReport, GeneratorWorkload, Replies};
+pub use self::search::{SearchBenchReport, SearchRow, SearchWorkload, bench_search};
 use crate::{Engine, Error};
 
 /// Calls of one text, or of one query with its passages, that latency is measured with at most.

@@ -1,10 +1,15 @@
 //! The command line. The names are a contract.
 
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use anchorite::ViewOptions;
+use anchorite::store::{self, Expiry, Viewer};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::commands::eval::arguments::Eval;
+use crate::commands::kb::arguments::Kb;
 
 /// Answers questions from your own documents, on your own machine, with no network, and checks its own answers.
 #[derive(Debug, Parser)]
@@ -97,6 +102,42 @@ pub(crate) struct KnowledgeBase {
     pub(crate) kb: PathBuf,
 }
 
+/// Who looks, and at which documents.
+#[derive(Debug, Default, Args)]
+pub(crate) struct View {
+    /// See only what this person may see: what is public and what is theirs
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) viewer: Option<String>,
+    /// … and what has this access label; may be given several times
+    #[arg(long = "label", value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+    /// See only documents that fulfil a condition: 'year >= 2020 and (lang = "en" or not tags = draft)'
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+}
+
+/// Whose documents are, who may see them, and how long they are kept.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Custody {
+    /// Whose the documents are; others don't see them unless --access says so
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Who may see them: public, private, or a label that viewers hold
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) access: Option<String>,
+    /// When they go: a day (2027-01-31), a number of days from now (90d), or never
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) expires: Option<String>,
+}
+
+/// Who makes a change.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Actor {
+    /// Who makes the change, for the history and the audit trail [default: the user's name]
+    #[arg(long, value_name = "NAME", env = "ANCHORITE_ACTOR")]
+    pub(crate) by: Option<String>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Ingest {
     /// Files and folders; - for standard input
@@ -110,6 +151,13 @@ pub(crate) struct Ingest {
     /// Go on after that: take in what is added, changed or moved, and forget what is deleted, until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) custody: Custody,
+    /// What to do with documents that hold keys, tokens, passwords or card numbers: allow, flag, redact or refuse
+    #[arg(long, default_value = "flag", value_name = "POLICY")]
+    pub(crate) secrets: String,
+    #[command(flatten)]
+    pub(crate) actor: Actor,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -144,6 +192,11 @@ pub(crate) struct Search {
     /// Ask more than was asked: rules, paraphrase, step-back, decompose, hyde
     #[arg(long, value_delimiter = ',', value_name = "WAY,…")]
     pub(crate) expand: Vec<String>,
+    #[command(flatten)]
+    pub(crate) view: View,
+    /// Prefer recent documents: after so many days one has lost half of what its age can cost it
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) half_life: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -177,6 +230,11 @@ pub(crate) struct Ask {
     /// Answer in sentences of the documents, without the generator
     #[arg(long)]
     pub(crate) no_generator: bool,
+    #[command(flatten)]
+    pub(crate) view: View,
+    /// Prefer recent documents: after so many days one has lost half of what its age can cost it
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) half_life: Option<f64>,
 }
 
 #[derive(Debug, Args)]
@@ -213,6 +271,27 @@ pub(crate) enum BenchWhat {
     Rerank(BenchWorkload),
     /// The generator: a text that is read, and prompts that are replied to
     Generate(BenchGenerate),
+    /// The knowledge base at scale: invented vectors and words, taken in, indexed and searched
+    Search(BenchSearch),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchSearch {
+    /// A new folder for the knowledge base; it is left there
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Vectors
+    #[arg(long, default_value_t = 100_000, value_name = "N", value_parser = positive)]
+    pub(crate) vectors: usize,
+    /// Components of a vector
+    #[arg(long, default_value_t = 384, value_name = "N", value_parser = positive)]
+    pub(crate) dim: usize,
+    /// Queries of each kind
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = positive)]
+    pub(crate) queries: usize,
+    /// Save vectors and queries in this folder, as f32, for measuring another program with them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) save: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -321,70 +400,6 @@ pub(crate) struct Chat {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Kb {
-    #[command(subcommand)]
-    pub(crate) action: KbAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum KbAction {
-    /// Counts, sizes, generation, bi-encoder
-    Stats {
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// The documents
-    List {
-        #[command(flatten)]
-        place: KnowledgeBase,
-        /// Skip this many
-        #[arg(long, default_value_t = 0, value_name = "N")]
-        offset: u64,
-        /// Show at most this many
-        #[arg(long, default_value_t = 100, value_name = "N")]
-        limit: u64,
-    },
-    /// One document with its chunks, by source or number
-    Show {
-        /// Source or number of the document
-        document: String,
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// Delete documents, by source or number
-    Delete {
-        /// Sources or numbers
-        #[arg(required = true, value_name = "DOCUMENT")]
-        documents: Vec<String>,
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// What was known after each node of the questions asked with --thread
-    Thread {
-        /// Name of the thread
-        thread: String,
-        #[command(flatten)]
-        place: KnowledgeBase,
-    },
-    /// Compute every hash again and look at everything; exit code 1 if something is wrong
-    Verify {
-        #[command(flatten)]
-        place: KnowledgeBase,
-        /// Build search indexes that are damaged again
-        #[arg(long)]
-        repair: bool,
-    },
-    /// The generations, newest first
-    History {
-        #[command(flatten)]
-        place: KnowledgeBase,
-        /// Show at most this many
-        #[arg(long, default_value_t = 20, value_name = "N")]
-        limit: u64,
-    },
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct Models {
     #[command(subcommand)]
     pub(crate) action: ModelsAction,
@@ -418,7 +433,54 @@ pub(crate) struct Graph {
     pub(crate) format: GraphFormat,
 }
 
-fn positive(text: &str) -> Result<usize, String> {
+impl View {
+    /// What to look at, and `half_life` in days.
+    pub(crate) fn options(&self, half_life: Option<f64>) -> Result<ViewOptions> {
+        if half_life.is_some_and(|days| days.is_nan() || days <= 0.0) {
+            bail!("--half-life: give a number of days above 0");
+        }
+        let viewer = if self.viewer.is_none() && self.labels.is_empty() {
+            Viewer::Holder
+        } else {
+            Viewer::Person { name: self.viewer.clone().unwrap_or_default(), labels: self.labels.clone() }
+        };
+        let filter = self.condition.as_deref().map(str::parse).transpose().context("--where")?;
+        Ok(ViewOptions { viewer, filter, half_life })
+    }
+}
+
+impl Custody {
+    pub(crate) fn resolve(&self) -> Result<store::Custody> {
+        let expiry = self.expires.as_deref().map(expiry).transpose().context("--expires")?;
+        Ok(store::Custody { owner: self.owner.clone(), access: self.access.clone(), dated: None, expiry })
+    }
+}
+
+impl Actor {
+    /// The name given, or that of the user.
+    pub(crate) fn name(&self) -> String {
+        let user = || ["USER", "USERNAME", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+        self.by.clone().or_else(user).unwrap_or_default()
+    }
+}
+
+/// A day, a number of days from now, or never.
+fn expiry(text: &str) -> Result<Expiry> {
+    const DAY: i64 = 86_400_000;
+    if text == "never" {
+        return Ok(Expiry::Never);
+    }
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        return Ok(Expiry::At(i64::try_from(now).unwrap_or(i64::MAX).saturating_add(i64::from(days) * DAY)));
+    }
+    match store::days::milliseconds(text) {
+        Some(moment) => Ok(Expiry::At(moment)),
+        None => bail!("{text:?} is no day (2027-01-31), no number of days (90d), and not \"never\""),
+    }
+}
+
+pub(crate) fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
         _ => Err("give a number from 1 on".to_owned()),

@@ -150,6 +150,9 @@ pub struct Scores {
     pub rerank: Option<f32>,
     /// What the order rests on where a cross-encoder read the passage: its score and the fused one together.
     pub blended: Option<f32>,
+    /// What age leaves of the score, 0.5 … 1; only where a half-life was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recency: Option<f32>,
     /// The chunk among the best that names this passage's document by its title, if one does.
     pub linked_from: Option<i64>,
 }
@@ -171,6 +174,9 @@ pub struct Passage {
     pub end: usize,
     /// The chunk's text.
     pub text: String,
+    /// The date its document is of, in milliseconds since 1970; 0 if unknown.
+    #[serde(default)]
+    pub dated: i64,
     /// How it was found.
     pub scores: Scores,
 }

@@ -334,6 +334,7 @@ mod tests {
             start: 0,
             end: 1,
             text: "x".repeat(400),
+            dated: 0,
             scores: anchorite_core::Scores::default(),
         };
         let one = answer("q?", &[&passage], &[], &[], &[]);

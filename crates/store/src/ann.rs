@@ -1,35 +1,54 @@
 //! The approximate index: a usearch graph over cosine (Malkov and Yashunin 2018, HNSW). It only proposes candidates; their
 //! scores come from the database.
 //!
-//! Entries are only ever added, by one thread, after reserving room for them: removing and adding again, and adding from
-//! several threads, are where the library has lost nodes. What was removed from the knowledge base stays in the graph as a
-//! bridge, is refused by the predicate of the search, and goes when the index is built anew.
+//! A vector is a byte per component, compared by our own product of bytes: a quarter of the memory, and of the time that
+//! memory costs. Components of a vector of length one lie around 0 with a deviation of 1/√dim; what is beyond
+//! [`SPREAD`] deviations is cut off.
+//!
+//! Entries are only ever added, after reserving room for them: removing and adding again is where the library has lost
+//! nodes. Adding from several threads can leave nodes that no link leads to; so can HNSW itself. They are looked for when
+//! the file is written ([`crate::ann_file::strays`]), and compared one by one in each search. What was removed from the
+//! knowledge base stays in the graph as a bridge, is refused by the predicate of the search, and goes when the index is
+//! built anew.
 
-use std::collections::HashSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anchorite_kernels::{Isa, byte_dot};
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
 use crate::ann_file::{self, Expected};
+use crate::ranking::{Hit, TopK};
 use crate::storage::{FolderHash, Storage};
 
 /// Name of the file in the cache's folder.
 pub(crate) const FILE: &str = "index.usearch";
 const CONNECTIVITY: usize = 16;
 const EXPANSION_ADD: usize = 128;
-const EXPANSION_SEARCH: usize = 192;
+/// Nodes that a search keeps in view, unless the index's own audit found it too few.
+pub(crate) const EXPANSION_SEARCH: usize = 128;
 /// Searches that may run at once; more are answered exactly.
 const SEARCH_THREADS: usize = 64;
-/// Half the size of `f32`, and as fast: usearch without its SIMD kernels computes `f16` four times slower. What the rounding
-/// costs in order is made good by exact scores for the candidates.
-const SCALAR: ScalarKind = ScalarKind::BF16;
+const SCALAR: ScalarKind = ScalarKind::I8;
 /// The library's number for [`SCALAR`].
-const SCALAR_IN_FILE: u8 = 4;
-const SCALAR_BYTES: usize = 2;
+const SCALAR_IN_FILE: u8 = 23;
+const SCALAR_BYTES: usize = 1;
+/// Deviations from 0 that a byte reaches.
+const SPREAD: f32 = 4.5;
+/// Entries that a thread takes at a time.
+const AT_ONCE: usize = 64;
 
 /// A loaded or growing index. Keys are chunk identifiers.
 pub(crate) struct AnnIndex {
     index: Index,
+    dim: usize,
+}
+
+/// Components as bytes.
+fn quantised(vector: &[f32], into: &mut Vec<i8>) {
+    let scale = 127.0 * (vector.len() as f32).sqrt() / SPREAD;
+    into.clear();
+    into.extend(vector.iter().map(|x| (x * scale).round().clamp(-127.0, 127.0) as i8));
 }
 
 impl AnnIndex {
@@ -43,16 +62,57 @@ impl AnnIndex {
             expansion_search: EXPANSION_SEARCH,
             multi: false,
         };
-        Index::new(&options).map(|index| Self { index }).map_err(|error| error.to_string())
+        let mut made = Self { index: Index::new(&options).map_err(|error| error.to_string())?, dim };
+        made.compare_bytes();
+        Ok(made)
     }
 
-    /// Makes room for `additional` entries more; must come before [`AnnIndex::add`], after loading as well.
-    pub(crate) fn reserve(&self, additional: usize) -> Result<(), String> {
-        self.index.reserve_capacity_and_threads(self.index.size() + additional, 1).map_err(|error| error.to_string())
+    /// Has the library compare vectors with our product. A loaded file brings the library's own back.
+    fn compare_bytes(&mut self) {
+        let (isa, dim) = (Isa::detect(), self.dim);
+        // Only the order counts: the nearer, the smaller.
+        let metric = Box::new(move |a: *const i8, b: *const i8| {
+            // SAFETY: the library calls this with two vectors of the index, or one and a query, each of `dim` bytes, and
+            // holds both for as long as the call takes.
+            #[allow(unsafe_code)]
+            let (a, b) = unsafe { (std::slice::from_raw_parts(a, dim), std::slice::from_raw_parts(b, dim)) };
+            -(byte_dot(isa, a, b) as f32)
+        });
+        self.index.change_metric::<i8>(metric);
     }
 
-    pub(crate) fn add(&self, chunk: i64, vector: &[f32]) -> Result<(), String> {
-        self.index.add(chunk.unsigned_abs(), vector).map_err(|error| error.to_string())
+    /// Makes room for `additional` entries more on `threads` threads; must come before [`AnnIndex::add_all`].
+    pub(crate) fn reserve(&self, additional: usize, threads: usize) -> Result<(), String> {
+        self.index
+            .reserve_capacity_and_threads(self.index.size() + additional, threads)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Adds vectors on all of `threads` threads, which take them from `batch` as they come: chunks, and their components one
+    /// after the other.
+    pub(crate) fn add_all(&self, chunks: &[i64], components: &[f32], threads: usize) -> Result<(), String> {
+        let next = AtomicUsize::new(0);
+        let add = || -> Result<(), String> {
+            let mut bytes = Vec::with_capacity(self.dim);
+            loop {
+                let from = next.fetch_add(AT_ONCE, Ordering::Relaxed);
+                if from >= chunks.len() {
+                    return Ok(());
+                }
+                for at in from..(from + AT_ONCE).min(chunks.len()) {
+                    quantised(&components[at * self.dim..(at + 1) * self.dim], &mut bytes);
+                    self.index.add(chunks[at].unsigned_abs(), &bytes[..]).map_err(|error| error.to_string())?;
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(add)).collect();
+            let own = add();
+            let ended = others
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err("a thread that adds vectors has ended".to_owned())));
+            ended.fold(own, Result::and)
+        })
     }
 
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, String> {
@@ -61,23 +121,42 @@ impl AnnIndex {
         Ok(bytes)
     }
 
-    /// Checks and loads.
-    pub(crate) fn from_bytes(bytes: &[u8], dim: usize, entries: usize, last_chunk: i64) -> Result<Self, String> {
-        let expected = Expected {
+    /// The chunks in a written index that no link leads to.
+    pub(crate) fn strays(&self, bytes: &[u8], entries: usize) -> Result<Vec<i64>, String> {
+        ann_file::strays(bytes, &Self::expected(self.dim, entries, i64::MAX))
+    }
+
+    fn expected(dim: usize, entries: usize, last_chunk: i64) -> Expected {
+        Expected {
             dim,
             entries,
             last_chunk,
             connectivity: CONNECTIVITY,
             scalar_kind: SCALAR_IN_FILE,
             scalar_bytes: SCALAR_BYTES,
-        };
-        ann_file::check(bytes, &expected)?;
-        let index = Self::new(dim)?;
+        }
+    }
+
+    /// Checks and loads.
+    pub(crate) fn from_bytes(bytes: &[u8], dim: usize, entries: usize, last_chunk: i64) -> Result<Self, String> {
+        ann_file::check(bytes, &Self::expected(dim, entries, last_chunk))?;
+        let mut index = Self::new(dim)?;
         index.index.load_from_buffer(bytes).map_err(|error| error.to_string())?;
-        index
-            .index
-            .reserve_capacity_and_threads(index.index.size(), SEARCH_THREADS)
-            .map_err(|error| error.to_string())?;
+        index.reserve(0, SEARCH_THREADS)?;
+        index.compare_bytes();
+        Ok(index)
+    }
+
+    /// Maps a file that this machine wrote and nobody changed since. Nothing can be added.
+    pub(crate) fn map(path: &Path, dim: usize, entries: usize) -> Result<Self, String> {
+        let path = path.to_str().ok_or("its path is not Unicode")?;
+        let mut index = Self::new(dim)?;
+        index.reserve(0, SEARCH_THREADS)?;
+        index.index.view(path).map_err(|error| error.to_string())?;
+        if index.index.size() != entries || index.index.dimensions() != dim {
+            return Err("it has another size than was recorded".to_owned());
+        }
+        index.compare_bytes();
         Ok(index)
     }
 
@@ -86,15 +165,36 @@ impl AnnIndex {
         self.index.contains(chunk.unsigned_abs())
     }
 
-    /// The nearest chunks that are not in `removed`, nearest first by the index's own rounded numbers.
-    pub(crate) fn search(&self, query: &[f32], count: usize, removed: &HashSet<i64>) -> Result<Vec<i64>, String> {
-        let matches = if removed.is_empty() {
-            self.index.search(query, count)
-        } else {
-            self.index.filtered_search(query, count, |key| !removed.contains(&key.cast_signed()))
-        };
+    /// The nearest chunks that `admits` lets through, nearest first by bytes.
+    pub(crate) fn search(&self, query: &[f32], count: usize, admits: &dyn Fn(i64) -> bool) -> Result<Vec<i64>, String> {
+        let mut bytes = Vec::with_capacity(self.dim);
+        quantised(query, &mut bytes);
+        let matches = self.index.filtered_search(&bytes[..], count, |key| admits(key.cast_signed()));
         let matches = matches.map_err(|error| error.to_string())?;
         Ok(matches.keys.into_iter().map(u64::cast_signed).collect())
+    }
+
+    /// The `count` nearest of `chunks` by bytes, each compared; those that are not in the index are left out.
+    pub(crate) fn nearest_of(
+        &self,
+        query: &[f32],
+        count: usize,
+        chunks: impl Iterator<Item = i64>,
+    ) -> Result<Vec<i64>, String> {
+        let (isa, mut wanted, mut bytes) = (Isa::detect(), Vec::with_capacity(self.dim), vec![0i8; self.dim]);
+        quantised(query, &mut wanted);
+        let mut top = TopK::new(count);
+        for chunk in chunks {
+            if self.index.get(chunk.unsigned_abs(), &mut bytes[..]).map_err(|error| error.to_string())? == 1 {
+                top.push(Hit { chunk, score: byte_dot(isa, &wanted, &bytes) as f32 });
+            }
+        }
+        Ok(top.into_hits().into_iter().map(|hit| hit.chunk).collect())
+    }
+
+    /// Changes how many nodes a search keeps in view.
+    pub(crate) fn set_expansion(&self, expansion: usize) {
+        self.index.change_expansion_search(expansion);
     }
 }
 
@@ -113,6 +213,8 @@ pub(crate) fn read_verified(storage: &dyn Storage, folder: &Path, sha256: &str) 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use proptest::prelude::*;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
@@ -123,15 +225,23 @@ mod tests {
 
     fn vectors(count: usize) -> Vec<Vec<f32>> {
         let mut random = StdRng::seed_from_u64(5);
-        (0..count).map(|_| (0..DIM).map(|_| random.random_range(-1.0..1.0)).collect()).collect()
+        let mut vector = || -> Vec<f32> { (0..DIM).map(|_| random.random_range(-1.0..1.0f32)).collect() };
+        let unit = |vector: Vec<f32>| {
+            let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+            vector.into_iter().map(|x| x / length).collect()
+        };
+        (0..count).map(|_| unit(vector())).collect()
+    }
+
+    fn add(index: &AnnIndex, vectors: &[Vec<f32>], first: i64) {
+        let chunks: Vec<i64> = (first..first + vectors.len() as i64).collect();
+        index.reserve(chunks.len(), 2).expect("room");
+        index.add_all(&chunks, &vectors.concat(), 2).expect("added");
     }
 
     fn built(count: usize) -> Vec<u8> {
         let index = AnnIndex::new(DIM).expect("index");
-        index.reserve(count).expect("room");
-        for (vector, chunk) in vectors(count).iter().zip(1..) {
-            index.add(chunk, vector).expect("added");
-        }
+        add(&index, &vectors(count), 1);
         index.to_bytes().expect("bytes")
     }
 
@@ -140,23 +250,57 @@ mod tests {
         let bytes = built(300);
         let index = AnnIndex::from_bytes(&bytes, DIM, 300, 300).expect("whole");
         let all = vectors(400);
-        assert_eq!(index.search(&all[41], 1, &HashSet::new()), Ok(vec![42]));
-        index.reserve(100).expect("room");
-        for (vector, chunk) in all[300..].iter().zip(301..) {
-            index.add(chunk, vector).expect("added");
-        }
+        assert_eq!(index.search(&all[41], 1, &|_| true), Ok(vec![42]));
+        add(&index, &all[300..], 301);
         let grown = AnnIndex::from_bytes(&index.to_bytes().expect("bytes"), DIM, 400, 400).expect("whole");
-        assert_eq!(grown.search(&all[350], 1, &HashSet::new()), Ok(vec![351]));
-        assert_eq!(grown.search(&all[41], 1, &HashSet::new()), Ok(vec![42]));
+        assert_eq!(grown.search(&all[350], 1, &|_| true), Ok(vec![351]));
+        assert_eq!(grown.search(&all[41], 1, &|_| true), Ok(vec![42]));
     }
 
     #[test]
     fn f33_removed_entries_are_passed_over_and_enough_others_found() {
         let index = AnnIndex::from_bytes(&built(300), DIM, 300, 300).expect("whole");
         let removed: HashSet<i64> = (1..=300).filter(|chunk| chunk % 10 != 0).collect();
-        let found = index.search(&vectors(1)[0], 30, &removed).expect("found");
+        let found = index.search(&vectors(1)[0], 30, &|chunk| !removed.contains(&chunk)).expect("found");
         assert_eq!(found.len(), 30);
         assert!(found.iter().all(|chunk| chunk % 10 == 0), "{found:?}");
+    }
+
+    #[test]
+    fn f34_every_vector_that_several_threads_added_finds_itself() {
+        const COUNT: usize = 4_000;
+        let (index, all) = (AnnIndex::new(DIM).expect("index"), vectors(COUNT));
+        let chunks: Vec<i64> = (1..=COUNT as i64).collect();
+        index.reserve(COUNT, 8).expect("room");
+        index.add_all(&chunks, &all.concat(), 8).expect("added");
+        let bytes = index.to_bytes().expect("bytes");
+        let strays = index.strays(&bytes, COUNT).expect("looked for");
+        let index = AnnIndex::from_bytes(&bytes, DIM, COUNT, COUNT as i64).expect("whole");
+        for (vector, chunk) in all.iter().zip(1..) {
+            let found = index.search(vector, 10, &|_| true).expect("found");
+            assert!(found.contains(&chunk) || strays.contains(&chunk), "{chunk} is lost");
+        }
+    }
+
+    #[test]
+    fn nodes_that_no_link_leads_to_are_told() {
+        let bytes = built(300);
+        let index = AnnIndex::from_bytes(&bytes, DIM, 300, 300).expect("whole");
+        let before = index.strays(&bytes, 300).expect("looked for");
+        // All links of the lowest level lead nowhere: what is left are the nodes of higher levels.
+        let mut cut = bytes.clone();
+        let nodes = 8 + 300 * DIM + 64 + 40 + 300 * 2;
+        let levels: Vec<usize> = (0..300)
+            .map(|at| usize::from(u16::from_le_bytes([bytes[nodes - 600 + 2 * at], bytes[nodes - 599 + 2 * at]])))
+            .collect();
+        let mut at = nodes;
+        for &level in &levels {
+            cut[at + 10..at + 14].copy_from_slice(&[0; 4]);
+            at += 10 + (4 + 4 * 32) + level * (4 + 4 * 16);
+        }
+        let on_lowest = levels.iter().filter(|&&level| level == 0).count();
+        let strays = index.strays(&cut, 300).expect("looked for");
+        assert!(strays.len() >= on_lowest - 1 && before.len() < 10, "{} {}", strays.len(), before.len());
     }
 
     #[test]
@@ -189,7 +333,7 @@ mod tests {
                 bytes[at] = value;
             }
             if let Ok(index) = AnnIndex::from_bytes(&bytes, DIM, 60, 60) {
-                let found = index.search(&vectors(1)[0], 20, &HashSet::from([3])).expect("answers");
+                let found = index.search(&vectors(1)[0], 20, &|chunk| chunk != 3).expect("answers");
                 prop_assert!(found.iter().all(|chunk| (1..=60).contains(chunk) && *chunk != 3));
             }
         }

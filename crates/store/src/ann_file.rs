@@ -99,6 +99,51 @@ pub(crate) fn check(bytes: &[u8], expected: &Expected) -> Result<(), String> {
     require(reader.bytes.is_empty(), "something follows its end")
 }
 
+/// The keys of the nodes that no search can reach on the lowest level, where all nodes are: from the entry, and from every
+/// node of a higher level, over links. `bytes` must have passed [`check`], or come from the library itself.
+pub(crate) fn strays(bytes: &[u8], expected: &Expected) -> Result<Vec<i64>, String> {
+    let mut reader = Reader { bytes };
+    let entries = expected.entries;
+    reader.take(8 + entries * expected.dim * expected.scalar_bytes + HEAD_BYTES + 8 + 16 + 8)?;
+    let entry = usize::try_from(reader.u64()?).map_err(|error| error.to_string())?;
+    let mut levels = Vec::with_capacity(entries);
+    for _ in 0..entries {
+        levels.push(reader.i16()?);
+    }
+    let room = 2 * expected.connectivity;
+    let mut keys = Vec::with_capacity(entries);
+    // Links of the lowest level, one node's after the other's.
+    let mut links: Vec<u32> = Vec::with_capacity(entries * room);
+    let mut starts = Vec::with_capacity(entries + 1);
+    for &level in &levels {
+        keys.push(reader.u64()?.cast_signed());
+        reader.i16()?;
+        starts.push(links.len());
+        let count = reader.u32()? as usize;
+        let mut slots = Reader { bytes: reader.take(4 * room)? };
+        for _ in 0..count.min(room) {
+            links.push(slots.u32()?);
+        }
+        reader.take(usize::try_from(level).unwrap_or(0) * (4 + 4 * expected.connectivity))?;
+    }
+    starts.push(links.len());
+    let mut reached: Vec<bool> = levels.iter().map(|&level| level > 0).collect();
+    let mut open: Vec<usize> = (0..entries).filter(|&slot| reached[slot]).collect();
+    if let Some(reached) = reached.get_mut(entry) {
+        *reached = true;
+        open.push(entry);
+    }
+    while let Some(slot) = open.pop() {
+        for &next in &links[starts[slot]..starts[slot + 1]] {
+            if let Some(reached) = reached.get_mut(next as usize).filter(|reached| !**reached) {
+                *reached = true;
+                open.push(next as usize);
+            }
+        }
+    }
+    Ok(keys.into_iter().zip(reached).filter(|(_, reached)| !reached).map(|(key, _)| key).collect())
+}
+
 fn check_head(mut head: Reader<'_>, expected: &Expected) -> Result<(), String> {
     require(head.take(MAGIC.len())? == MAGIC, "it is no usearch file")?;
     require(head.u16()? == VERSION_MAJOR, "it has another format")?;

@@ -7,10 +7,15 @@
 //! The files are read into memory and verified before tantivy opens them, so it needs neither a writable folder (it would
 //! create lock files) nor trust in what is on disk.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
-use tantivy::directory::RamDirectory;
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    DirectoryLock, FileHandle, Lock, MmapDirectory, RamDirectory, WatchCallback, WatchHandle, WritePtr,
+};
 use tantivy::indexer::NoMergePolicy;
 use tantivy::query::{Bm25StatisticsProvider, BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery};
 use tantivy::schema::{FAST, Field, IndexRecordOption, STRING, Schema, TextFieldIndexing, TextOptions};
@@ -188,9 +193,60 @@ pub(crate) fn read_verified(storage: &dyn Storage, folder: &Path, sha256: &str) 
     if hash.finish() == sha256 { Ok(directory) } else { Err("its bytes are not those that were written".to_owned()) }
 }
 
+/// Files that are mapped and never written: no lock is taken, so a read-only folder will do.
+#[derive(Clone, Debug)]
+pub(crate) struct MappedFiles(MmapDirectory);
+
+/// Maps an index's files, which must be those that this machine wrote.
+pub(crate) fn map(folder: &Path) -> Result<MappedFiles, String> {
+    MmapDirectory::open(folder).map(MappedFiles).map_err(|error| error.to_string())
+}
+
+fn refused() -> io::Error {
+    io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "an index that is being searched is not written")
+}
+
+impl Directory for MappedFiles {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.0.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        Err(DeleteError::IoError { io_error: Arc::new(refused()), filepath: path.to_owned() })
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        self.0.exists(path)
+    }
+
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        Err(OpenWriteError::wrap_io_error(refused(), path.to_owned()))
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        self.0.atomic_read(path)
+    }
+
+    fn atomic_write(&self, _: &Path, _: &[u8]) -> io::Result<()> {
+        Err(refused())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn acquire_lock(&self, _: &Lock) -> Result<DirectoryLock, LockError> {
+        Ok(DirectoryLock::from(Box::new(())))
+    }
+
+    fn watch(&self, _: WatchCallback) -> tantivy::Result<WatchHandle> {
+        Ok(WatchHandle::empty())
+    }
+}
+
 impl WordIndex {
-    /// Opens verified files; `entries` chunks must be in them.
-    pub(crate) fn open(directory: RamDirectory, entries: usize) -> Result<Self, String> {
+    /// Opens files that are known to be whole; `entries` chunks must be in them.
+    pub(crate) fn open(directory: impl Into<Box<dyn Directory>>, entries: usize) -> Result<Self, String> {
         let mut index = Index::open(directory).map_err(|error| error.to_string())?;
         if index.schema() != schema().0 {
             return Err("it has other fields".to_owned());
@@ -264,12 +320,12 @@ fn parse(query: &str, fields: Fields, languages: &[Language]) -> BooleanQuery {
     BooleanQuery::new(clauses.collect())
 }
 
-/// The best `k` chunks that are not in `removed`, over all `indexes`.
+/// The best `k` chunks that `admits` lets through, over all `indexes`.
 pub(crate) fn search(
     indexes: &[&WordIndex],
     query: &str,
     k: usize,
-    removed: &HashSet<i64>,
+    admits: &dyn Fn(i64) -> bool,
 ) -> Result<Vec<Hit>, TantivyError> {
     let mut top = TopK::new(k);
     let Some(first) = indexes.first() else { return Ok(Vec::new()) };
@@ -292,7 +348,7 @@ pub(crate) fn search(
             let threshold = |top: &TopK| top.threshold().map_or(f32::MIN, f32::next_down);
             weight.for_each_pruning(threshold(&top), segment, &mut |document, score| {
                 if let Some(chunk) = chunks.first(document)
-                    && !removed.contains(&chunk)
+                    && admits(chunk)
                 {
                     top.push(Hit { chunk, score });
                 }
@@ -316,7 +372,7 @@ mod tests {
     }
 
     fn found(indexes: &[&WordIndex], query: &str) -> Vec<i64> {
-        search(indexes, query, 10, &HashSet::new()).expect("found").iter().map(|hit| hit.chunk).collect()
+        search(indexes, query, 10, &|_| true).expect("found").iter().map(|hit| hit.chunk).collect()
     }
 
     const TEXTS: [(i64, &str, &str); 4] = [
@@ -367,8 +423,8 @@ mod tests {
     fn m32_two_indexes_score_like_one() {
         let (whole, old, new) = (index(&TEXTS), index(&TEXTS[..1]), index(&TEXTS[1..]));
         for query in ["compensation", "a flight", "rules bagels cafe them"] {
-            let one = search(&[&whole], query, 10, &HashSet::new()).expect("found");
-            let two = search(&[&old, &new], query, 10, &HashSet::new()).expect("found");
+            let one = search(&[&whole], query, 10, &|_| true).expect("found");
+            let two = search(&[&old, &new], query, 10, &|_| true).expect("found");
             assert_eq!(one, two, "{query}");
         }
     }
@@ -376,7 +432,7 @@ mod tests {
     #[test]
     fn f33_removed_chunks_never_come_and_never_take_a_place() {
         let index = index(&TEXTS);
-        let hits = search(&[&index], "compensation", 1, &HashSet::from([4])).expect("found");
+        let hits = search(&[&index], "compensation", 1, &|chunk| chunk != 4).expect("found");
         assert_eq!(hits.iter().map(|hit| hit.chunk).collect::<Vec<_>>(), [1]);
     }
 

@@ -16,10 +16,14 @@ use crate::ann::{self, AnnIndex};
 use crate::bm25::{self, DiskBuilder, WordIndex};
 use crate::error::{At, StoreError};
 use crate::records::now;
+use crate::self_audit;
 use crate::snapshot::newest_generation;
-use crate::storage::{Storage, publish_dir};
+use crate::storage::{Storage, folder_stamp, publish_dir};
 use crate::writer::{KnowledgeBase, Writer};
 use crate::{texts, vectors};
+
+/// Vectors that are read at once for the graph.
+const BATCH: usize = 8192;
 
 /// When caches are worth their time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +39,11 @@ pub struct CacheSettings {
     pub removed_fraction: f64,
     /// Exact search holds up to this many vectors in memory, and reads more from the database each time.
     pub vectors_in_memory: usize,
+    /// Caches from this size in bytes on are mapped rather than read, where this machine wrote them and nobody changed them
+    /// since.
+    pub mapped_from: u64,
+    /// Threads that build a cache; 0 takes all processors.
+    pub threads: usize,
 }
 
 impl Default for CacheSettings {
@@ -45,6 +54,8 @@ impl Default for CacheSettings {
             newer_fraction: 0.1,
             removed_fraction: 0.2,
             vectors_in_memory: 100_000,
+            mapped_from: 32 << 20,
+            threads: 0,
         }
     }
 }
@@ -101,13 +112,22 @@ pub(crate) struct Record {
     pub(crate) last_chunk: i64,
     pub(crate) entries: usize,
     sha256: String,
+    /// Of the files as they were written; empty where the system tells none.
+    stamp: String,
+    /// Chunks of the graph that no link leads to.
+    pub(crate) strays: Vec<i64>,
+    /// Nodes that a search of the graph keeps in view.
+    expansion: usize,
+    /// Share of the nearest that sampled searches of the graph found when it was built.
+    pub(crate) recall: Option<f64>,
 }
 
 impl Record {
     pub(crate) fn read(connection: &Connection, kind: Kind) -> rusqlite::Result<Option<Self>> {
         connection
             .prepare_cached(
-                "SELECT generation, tombstones_from, last_chunk, entries, sha256 FROM caches WHERE kind = ?1",
+                "SELECT generation, tombstones_from, last_chunk, entries, sha256, stamp, strays, expansion, recall
+                 FROM caches WHERE kind = ?1",
             )?
             .query_row([kind.name()], |row| {
                 Ok(Self {
@@ -116,6 +136,10 @@ impl Record {
                     last_chunk: row.get(2)?,
                     entries: row.get(3)?,
                     sha256: row.get(4)?,
+                    stamp: row.get(5)?,
+                    strays: serde_json::from_str(&row.get::<_, String>(6)?).unwrap_or_default(),
+                    expansion: row.get(7)?,
+                    recall: row.get(8)?,
                 })
             })
             .optional()
@@ -148,18 +172,58 @@ impl Record {
             .query_row([self.last_chunk], |row| row.get(0))
     }
 
+    /// True if the files are those that this machine wrote, untouched since, and large enough to be mapped.
+    fn may_be_mapped(&self, place: &KnowledgeBase, kind: Kind) -> bool {
+        let folder = self.folder(place, kind);
+        let large = || {
+            let names = place.storage.list(&folder).unwrap_or_default();
+            let size = |name| std::fs::metadata(folder.join(name)).map_or(0, |metadata| metadata.len());
+            names.iter().map(size).sum::<u64>() >= place.settings.mapped_from
+        };
+        !self.stamp.is_empty() && folder_stamp(&*place.storage, &folder).as_ref() == Some(&self.stamp) && large()
+    }
+
+    /// For searching.
     pub(crate) fn load_ann(&self, place: &KnowledgeBase, dim: usize) -> Result<AnnIndex, String> {
+        let mapped = self
+            .may_be_mapped(place, Kind::Ann)
+            .then(|| AnnIndex::map(&self.folder(place, Kind::Ann).join(ann::FILE), dim, self.entries));
+        let index = match mapped {
+            Some(Ok(index)) => index,
+            _ => self.read_ann(place, dim)?,
+        };
+        index.set_expansion(self.expansion.max(ann::EXPANSION_SEARCH));
+        Ok(index)
+    }
+
+    /// For checking, and for adding to it.
+    pub(crate) fn read_ann(&self, place: &KnowledgeBase, dim: usize) -> Result<AnnIndex, String> {
         let bytes = ann::read_verified(&*place.storage, &self.folder(place, Kind::Ann), &self.sha256)?;
         AnnIndex::from_bytes(&bytes, dim, self.entries, self.last_chunk)
     }
 
+    /// For searching.
     pub(crate) fn load_bm25(&self, place: &KnowledgeBase) -> Result<WordIndex, String> {
+        let mapped = self
+            .may_be_mapped(place, Kind::Bm25)
+            .then(|| bm25::map(&self.folder(place, Kind::Bm25)).and_then(|files| WordIndex::open(files, self.entries)));
+        match mapped {
+            Some(Ok(index)) => Ok(index),
+            _ => self.read_bm25(place),
+        }
+    }
+
+    /// For checking.
+    pub(crate) fn read_bm25(&self, place: &KnowledgeBase) -> Result<WordIndex, String> {
         let files = bm25::read_verified(&*place.storage, &self.folder(place, Kind::Bm25), &self.sha256)?;
         WordIndex::open(files, self.entries)
     }
 
     fn is_whole(&self, place: &KnowledgeBase, kind: Kind) -> bool {
         let folder = self.folder(place, kind);
+        if self.may_be_mapped(place, kind) {
+            return true;
+        }
         let verified = match kind {
             Kind::Ann => ann::read_verified(&*place.storage, &folder, &self.sha256).map(|_| ()),
             Kind::Bm25 => bm25::read_verified(&*place.storage, &folder, &self.sha256).map(|_| ()),
@@ -210,6 +274,18 @@ pub(crate) fn refresh(writer: &mut Writer, progress: &mut dyn FnMut(usize, usize
     Ok(Refresh { ann, bm25 })
 }
 
+/// Forgets the caches that hold anything of what was removed, so that they are built anew.
+pub(crate) fn forget_where_removed(writer: &Writer) -> Result<(), StoreError> {
+    let (connection, folder) = (&writer.connection, &writer.place.folder);
+    for kind in [Kind::Ann, Kind::Bm25] {
+        let Some(record) = Record::read(connection, kind).at(folder)? else { continue };
+        if record.removed_entries(connection).at(folder)? > 0 {
+            connection.execute("DELETE FROM caches WHERE kind = ?1", [kind.name()]).at(folder)?;
+        }
+    }
+    Ok(())
+}
+
 fn plan(writer: &Writer, kind: Kind, present: &Present) -> Result<Plan, StoreError> {
     let (place, connection, settings) = (&writer.place, &writer.connection, &writer.place.settings);
     let folder = &place.folder;
@@ -228,7 +304,7 @@ fn plan(writer: &Writer, kind: Kind, present: &Present) -> Result<Plan, StoreErr
     }
     // Words are indexed faster than their index is copied; only the graph of vectors is dear enough to be extended.
     if kind == Kind::Ann
-        && let Ok(index) = record.load_ann(place, writer.identity.dim)
+        && let Ok(index) = record.read_ann(place, writer.identity.dim)
     {
         return Ok(Plan::Extend(Box::new(index), record));
     }
@@ -250,7 +326,7 @@ fn apply(
             forget.at(&place.folder)?;
             (Refreshed::NotNeeded, None)
         }
-        Plan::Keep => (Refreshed::Kept, Record::read(&writer.connection, kind).at(&place.folder)?),
+        Plan::Keep => (Refreshed::Kept, restamp(writer, kind)?),
         Plan::Extend(index, old) => {
             let record = build_ann(writer, &parent, &index, Some(&old), present, progress)?;
             (Refreshed::Extended, Some(write_record(writer, kind, record)?))
@@ -268,6 +344,20 @@ fn apply(
     };
     clear_old(&*place.storage, &parent, keep.as_ref());
     Ok(refreshed)
+}
+
+/// The record of a cache that was just found whole. Where the folder was copied from elsewhere, its files are this machine's
+/// from here on.
+fn restamp(writer: &Writer, kind: Kind) -> Result<Option<Record>, StoreError> {
+    let (place, connection) = (&writer.place, &writer.connection);
+    let Some(mut record) = Record::read(connection, kind).at(&place.folder)? else { return Ok(None) };
+    let stamp = folder_stamp(&*place.storage, &record.folder(place, kind)).unwrap_or_default();
+    if stamp != record.stamp {
+        let write = connection.execute("UPDATE caches SET stamp = ?2 WHERE kind = ?1", (kind.name(), &stamp));
+        write.at(&place.folder)?;
+        record.stamp = stamp;
+    }
+    Ok(Some(record))
 }
 
 fn failed(path: &Path, message: impl Into<String>) -> StoreError {
@@ -306,24 +396,45 @@ fn build_ann(
         .connection
         .query_row("SELECT count(*) FROM vectors WHERE chunk > ?1", [after], |row| row.get(0))
         .at(&place.folder)?;
-    index.reserve(to_add).map_err(|message| failed(parent, message))?;
+    let threads = match place.settings.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    index.reserve(to_add, threads).map_err(|message| failed(parent, message))?;
     let mut added = 0;
-    vectors::for_each(&writer.connection, &place.folder, writer.identity.dim, after, |chunk, vector| {
-        index.add(chunk, vector).map_err(|message| failed(parent, message))?;
-        added += 1;
+    let (mut chunks, mut components) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH * writer.identity.dim));
+    let mut add = |chunks: &mut Vec<i64>, components: &mut Vec<f32>| {
+        index.add_all(chunks, components, threads).map_err(|message| failed(parent, message))?;
+        added += chunks.len();
         progress(added);
+        chunks.clear();
+        components.clear();
         Ok(())
+    };
+    vectors::for_each(&writer.connection, &place.folder, writer.identity.dim, after, |chunk, vector| {
+        chunks.push(chunk);
+        components.extend_from_slice(vector);
+        if chunks.len() == BATCH { add(&mut chunks, &mut components) } else { Ok(()) }
     })?;
+    add(&mut chunks, &mut components)?;
     let bytes = index.to_bytes().map_err(|message| failed(parent, message))?;
+    let entries = old.map_or(0, |old| old.entries) + added;
+    let strays = index.strays(&bytes, entries).map_err(|message| failed(parent, message))?;
+    let (expansion, recall) = self_audit::tune(index, &writer.connection, writer.identity.dim).at(&place.folder)?;
     let folder = workplace(storage, parent)?;
     storage.write(&folder.join(ann::FILE), &bytes).at(parent)?;
-    publish_dir(storage, parent, &folder, &parent.join(present.generation.to_string())).at(parent)?;
+    let target = parent.join(present.generation.to_string());
+    publish_dir(storage, parent, &folder, &target).at(parent)?;
     Ok(Record {
         generation: present.generation,
         tombstones_from: old.map_or(present.generation, |old| old.tombstones_from),
         last_chunk: present.last_chunk,
-        entries: old.map_or(0, |old| old.entries) + added,
+        entries,
         sha256: ann::hash(&bytes),
+        stamp: folder_stamp(storage, &target).unwrap_or_default(),
+        strays,
+        expansion,
+        recall,
     })
 }
 
@@ -345,13 +456,18 @@ fn build_bm25(
     })?;
     builder.finish().map_err(|error| from_tantivy(parent, error))?;
     let sha256 = bm25::seal(storage, &folder).at(parent)?;
-    publish_dir(storage, parent, &folder, &parent.join(present.generation.to_string())).at(parent)?;
+    let target = parent.join(present.generation.to_string());
+    publish_dir(storage, parent, &folder, &target).at(parent)?;
     Ok(Record {
         generation: present.generation,
         tombstones_from: present.generation,
         last_chunk: present.last_chunk,
         entries: added,
         sha256,
+        stamp: folder_stamp(storage, &target).unwrap_or_default(),
+        strays: Vec::new(),
+        expansion: 0,
+        recall: None,
     })
 }
 
@@ -360,8 +476,9 @@ fn write_record(writer: &mut Writer, kind: Kind, record: Record) -> Result<Recor
     let write = |connection: &mut Connection| -> rusqlite::Result<()> {
         let transaction = connection.transaction()?;
         transaction.execute(
-            "INSERT OR REPLACE INTO caches (kind, generation, tombstones_from, last_chunk, entries, sha256, built_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT OR REPLACE INTO caches (kind, generation, tombstones_from, last_chunk, entries, sha256, built_at,
+                                            stamp, strays, expansion, recall)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             (
                 kind.name(),
                 record.generation,
@@ -370,6 +487,10 @@ fn write_record(writer: &mut Writer, kind: Kind, record: Record) -> Result<Recor
                 record.entries,
                 &record.sha256,
                 now(),
+                &record.stamp,
+                serde_json::to_string(&record.strays).unwrap_or_default(),
+                record.expansion,
+                record.recall,
             ),
         )?;
         transaction

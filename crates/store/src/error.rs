@@ -98,6 +98,52 @@ pub enum StoreError {
         /// The format of this program.
         supported: i64,
     },
+    /// Made by an earlier version of the program, and not brought up to date yet.
+    #[error(
+        "the knowledge base {} has format {found}, and this program reads format {supported}; bring it up to date by opening \
+         it once where it can be written, for example with `anchorite kb stats`",
+        path.display()
+    )]
+    OlderFormat {
+        /// The knowledge base.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The format of this program.
+        supported: i64,
+    },
+    /// There is no such generation.
+    #[error("the knowledge base {} has no generation {generation}; `anchorite kb history` shows those there are", path.display())]
+    NoSuchGeneration {
+        /// The knowledge base.
+        path: PathBuf,
+        /// The generation asked for.
+        generation: i64,
+    },
+    /// What a generation held is no longer there.
+    #[error(
+        "generation {generation} of {} can't be brought back whole: {} of its sources were erased ({}); \
+         roll back without them (`--without-erased`), or ingest them again",
+        path.display(),
+        erased.len(),
+        erased.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ")
+    )]
+    Erased {
+        /// The knowledge base.
+        path: PathBuf,
+        /// The generation asked for.
+        generation: i64,
+        /// Sources whose content is gone.
+        erased: Vec<String>,
+    },
+    /// The history before some generation was let go of.
+    #[error("the history of {} begins with generation {begins}; what was before it was compacted away", path.display())]
+    Compacted {
+        /// The knowledge base.
+        path: PathBuf,
+        /// The oldest generation that can be gone back to.
+        begins: i64,
+    },
     /// No space is left.
     #[error("no space is left for {}; free some and run the command again: what was finished is kept", path.display())]
     StorageFull {

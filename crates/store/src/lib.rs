@@ -19,36 +19,49 @@
 
 mod ann;
 mod ann_file;
+mod audit;
 mod batch;
 mod bm25;
 mod caches;
+mod custody;
+pub mod days;
 mod error;
+mod filter;
 mod fusion;
+mod history;
 mod language;
 mod lock;
+mod migrate;
 mod ranking;
 mod records;
 mod schema;
 mod search;
+mod self_audit;
 mod snapshot;
 mod storage;
 mod texts;
 mod titles;
 mod vectors;
 mod verify;
+mod view;
 mod writer;
 
-pub use batch::Batch;
+pub use audit::{Action, AuditEntry};
+pub use batch::{Batch, Removal};
 pub use caches::{CacheSettings, Refresh, Refreshed};
+pub use custody::{Custody, Expiry};
 pub use error::StoreError;
+pub use filter::{Field, Filter, FilterError, Operand, Operator};
 pub use fusion::{Fused, Placed, RANK_CONSTANT, Scored, reciprocal_rank_fusion, score_fusion};
+pub use history::{Change, ChangeKind, Compaction, Rollback};
 pub use ranking::Hit;
 pub use records::{
-    Action, AuditEntry, CacheState, Deletion, DocumentSummary, Generation, Known, Outcome, Stats, StoredDocument,
+    CacheState, Deletion, DocumentSummary, Generation, Known, Outcome, SourceSummary, Stats, StoredDocument,
 };
 pub use search::Mode;
 pub use snapshot::Snapshot;
 pub use storage::{Disk, Storage};
 pub use titles::Link;
 pub use verify::{Finding, FindingKind, Verification};
+pub use view::{PRIVATE, PUBLIC, Viewer};
 pub use writer::{KnowledgeBase, Writer};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anchorite_core::{ContentHash, ModelFingerprint};
+use anchorite_core::{ContentHash, Landmark, ModelFingerprint};
 use serde::{Deserialize, Serialize};
 
 /// One committed change of the whole knowledge base.
@@ -23,6 +23,9 @@ pub struct Generation {
     pub chunks_removed: u64,
     /// What it was for.
     pub note: String,
+    /// Who made it; empty where nobody said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub actor: String,
 }
 
 /// What a knowledge base knows of a document before it is added.
@@ -90,6 +93,20 @@ pub struct StoredDocument {
     pub text: String,
     /// Fields that came with `source`.
     pub metadata: BTreeMap<String, serde_json::Value>,
+    /// Pages and headings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outline: Vec<Landmark>,
+    /// Whose it is; empty if nobody's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+    /// Its access label; empty if everybody may see it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub access: String,
+    /// The date it is of, in milliseconds since 1970.
+    pub dated: i64,
+    /// When it goes, in milliseconds since 1970; never, if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<i64>,
     /// Hash of title and text.
     pub hash: ContentHash,
     /// Milliseconds since 1970.
@@ -115,6 +132,33 @@ pub struct DocumentSummary {
     pub added_at: i64,
     /// The generation that added it.
     pub generation: i64,
+}
+
+/// A source with its figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceSummary {
+    /// Where it came from.
+    pub source: String,
+    /// The document that has its content.
+    pub document: i64,
+    /// Length of the text in bytes.
+    pub bytes: u64,
+    /// Number of chunks.
+    pub chunks: u64,
+    /// When it was added with this content, in milliseconds since 1970.
+    pub added_at: i64,
+    /// The generation since which it is as it is.
+    pub generation: i64,
+    /// Whose it is; empty if nobody's.
+    pub owner: String,
+    /// Its access label; empty if everybody may see it.
+    pub access: String,
+    /// The date it is of, in milliseconds since 1970.
+    pub dated: i64,
+    /// When it goes, in milliseconds since 1970; never, if `None`.
+    pub expires_at: Option<i64>,
+    /// How many contents it has had.
+    pub versions: u64,
 }
 
 /// State of one search index.
@@ -147,61 +191,14 @@ pub struct Stats {
     pub text_bytes: u64,
     /// Bytes of the database.
     pub database_bytes: u64,
+    /// Contents that no source has any more, kept for going back.
+    pub former_documents: u64,
     /// The model its vectors are made by.
     pub embedder: ModelFingerprint,
     /// Components of a vector.
     pub dimensions: usize,
     /// Its search indexes; a small knowledge base has none and needs none.
     pub caches: Vec<CacheState>,
-}
-
-/// What a line of the audit trail says happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    /// A document was added.
-    Add,
-    /// A source was noted at a document that was there.
-    Alias,
-    /// A source's metadata changed.
-    Metadata,
-    /// A source was taken from a document, because its content changed or somebody deleted it.
-    Unlink,
-    /// A document was removed.
-    Remove,
-}
-
-impl Action {
-    pub(crate) const ALL: [Self; 5] = [Self::Add, Self::Alias, Self::Metadata, Self::Unlink, Self::Remove];
-
-    /// As it is written in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Alias => "alias",
-            Self::Metadata => "metadata",
-            Self::Unlink => "unlink",
-            Self::Remove => "remove",
-        }
-    }
-}
-
-/// One line of the audit trail.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AuditEntry {
-    /// Milliseconds since 1970.
-    pub at: i64,
-    /// What happened.
-    pub action: Action,
-    /// To which source.
-    pub source: String,
-    /// To which document.
-    pub document: i64,
-    /// Its content.
-    pub hash: ContentHash,
-    /// In which generation.
-    pub generation: i64,
 }
 
 /// Milliseconds since 1970.

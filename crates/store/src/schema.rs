@@ -1,8 +1,11 @@
 //! The database file: how it is opened, what tables it has, and how it is recognised.
 //!
 //! Rows of `documents` are never changed, only added and removed; everything that can be different about the same content
-//! from two places (metadata, time) is in `sources`. Identifiers are `AUTOINCREMENT`: one that was visible once is never
-//! given again, so a cache that still knows a removed chunk can't confuse it with a new one.
+//! from two places (metadata, time, who may see it) is in `sources`. Identifiers are `AUTOINCREMENT`: one that was visible
+//! once is never given again, so a cache that still knows a removed chunk can't confuse it with a new one.
+//!
+//! What was, and can be rolled back to, is in `past_sources` (which content a source had, from which generation to which)
+//! and `past_documents` (content that no source has any more). Nothing reads these but history; compaction empties them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,13 +14,16 @@ use anchorite_core::ModelFingerprint;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, OptionalExtension};
 
 use crate::error::{At, StoreError};
+use crate::migrate;
 
 /// Name of the database in a knowledge base's folder.
 pub(crate) const DATABASE_FILE: &str = "anchorite.db";
+/// Files that SQLite keeps beside it.
+pub(crate) const BESIDE_DATABASE: [&str; 3] = ["anchorite.db-wal", "anchorite.db-shm", "anchorite.db-journal"];
 /// Written into the database's header: "Anch".
 const APPLICATION_ID: i64 = 0x416e_6368;
 /// Version of the tables below.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 2;
 /// How long to wait for the short moments in which SQLite itself locks the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// A vector of 384 components takes 1.5 KiB: with SQLite's usual 4 KiB pages a quarter of the file would be padding.
@@ -32,7 +38,8 @@ CREATE TABLE generations (
     documents_removed INTEGER NOT NULL DEFAULT 0,
     chunks_added INTEGER NOT NULL DEFAULT 0,
     chunks_removed INTEGER NOT NULL DEFAULT 0,
-    note TEXT NOT NULL
+    note TEXT NOT NULL,
+    actor TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE TABLE documents (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -40,7 +47,8 @@ CREATE TABLE documents (
     title TEXT NOT NULL,
     added_at INTEGER NOT NULL,
     generation INTEGER NOT NULL REFERENCES generations,
-    text TEXT NOT NULL
+    text TEXT NOT NULL,
+    outline TEXT NOT NULL DEFAULT '[]'
 ) STRICT;
 CREATE UNIQUE INDEX documents_by_hash ON documents (hash);
 CREATE TABLE sources (
@@ -49,7 +57,11 @@ CREATE TABLE sources (
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
     added_at INTEGER NOT NULL,
     generation INTEGER NOT NULL REFERENCES generations,
-    metadata TEXT NOT NULL
+    metadata TEXT NOT NULL,
+    owner TEXT NOT NULL DEFAULT '',
+    access TEXT NOT NULL DEFAULT '',
+    dated INTEGER NOT NULL DEFAULT 0,
+    expires_at INTEGER
 ) STRICT;
 CREATE UNIQUE INDEX sources_by_source ON sources (source);
 CREATE INDEX sources_by_document ON sources (document);
@@ -70,8 +82,44 @@ CREATE TABLE audit (
     source TEXT NOT NULL,
     document INTEGER NOT NULL,
     hash TEXT NOT NULL,
-    generation INTEGER NOT NULL
+    generation INTEGER NOT NULL,
+    actor TEXT NOT NULL DEFAULT '',
+    chain TEXT NOT NULL DEFAULT ''
 ) STRICT;
+";
+
+/// What was.
+pub(crate) const HISTORY: &str = "
+CREATE TABLE past_sources (
+    id INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    added_at INTEGER NOT NULL,
+    metadata TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    access TEXT NOT NULL,
+    dated INTEGER NOT NULL,
+    expires_at INTEGER,
+    from_generation INTEGER NOT NULL,
+    to_generation INTEGER NOT NULL,
+    erased INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX past_sources_by_hash ON past_sources (hash);
+CREATE INDEX past_sources_by_source ON past_sources (source);
+CREATE TABLE past_documents (
+    hash TEXT PRIMARY KEY,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    outline TEXT NOT NULL,
+    chunks TEXT NOT NULL,
+    vectors BLOB NOT NULL
+) STRICT;
+";
+
+/// What is known of the search indexes. They can be built again, so a change of this table needs no migration: it is made
+/// anew.
+pub(crate) const CACHES: &str = "
+DROP TABLE IF EXISTS caches;
 CREATE TABLE caches (
     kind TEXT PRIMARY KEY,
     generation INTEGER NOT NULL,
@@ -79,8 +127,20 @@ CREATE TABLE caches (
     last_chunk INTEGER NOT NULL,
     entries INTEGER NOT NULL,
     sha256 TEXT NOT NULL,
-    built_at INTEGER NOT NULL
+    built_at INTEGER NOT NULL,
+    stamp TEXT NOT NULL,
+    strays TEXT NOT NULL,
+    expansion INTEGER NOT NULL,
+    recall REAL
 ) STRICT, WITHOUT ROWID;
+";
+
+/// Lines of the audit trail are written once.
+pub(crate) const AUDIT_IS_APPEND_ONLY: &str = "
+CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
+BEGIN SELECT RAISE(ABORT, 'lines of the audit trail are never changed'); END;
+CREATE TRIGGER audit_is_not_removed BEFORE DELETE ON audit
+BEGIN SELECT RAISE(ABORT, 'lines of the audit trail are never removed'); END;
 ";
 
 /// What a knowledge base was made with; never changes.
@@ -113,6 +173,7 @@ impl Identity {
 /// knowledge base of this format.
 pub(crate) fn open_for_writing(
     folder: &Path,
+    vfs: Option<&str>,
     create: Option<&Identity>,
     now: i64,
 ) -> Result<(Connection, Identity), StoreError> {
@@ -121,7 +182,7 @@ pub(crate) fn open_for_writing(
     if create.is_some() {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
     }
-    let mut connection = Connection::open_with_flags(&path, flags).at(folder)?;
+    let mut connection = connect(&path, flags, vfs).at(folder)?;
     prepare(&connection).at(folder)?;
     let found = recognise(&connection, folder)?;
     if connection.is_readonly(MAIN_DB).at(folder)? {
@@ -137,6 +198,9 @@ pub(crate) fn open_for_writing(
         PRAGMA cache_size = -32768;";
     if found == Found::Nothing {
         let Some(identity) = create else { return Err(StoreError::Missing { path: folder.to_owned() }) };
+        // Until the log is in use there is a journal, and its removal must outlast the power as well: where it came back,
+        // what was written to the log since would be lost.
+        connection.pragma_update(None, "synchronous", "EXTRA").at(folder)?;
         connection.pragma_update(None, "page_size", PAGE_SIZE).at(folder)?;
         use_wal(&connection, folder)?;
         connection.execute_batch(settings).at(folder)?;
@@ -145,8 +209,18 @@ pub(crate) fn open_for_writing(
     }
     use_wal(&connection, folder)?;
     connection.execute_batch(settings).at(folder)?;
+    if let Found::Older(format) = found {
+        migrate::migrate(&mut connection, folder, format)?;
+    }
     let identity = read_identity(&connection, folder)?;
     Ok((connection, identity))
+}
+
+fn connect(path: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
+    match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs),
+        None => Connection::open_with_flags(path, flags),
+    }
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
@@ -165,7 +239,9 @@ fn use_wal(connection: &Connection, folder: &Path) -> Result<(), StoreError> {
 
 fn create_tables(connection: &mut Connection, identity: &Identity, now: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    transaction.execute_batch(TABLES)?;
+    for part in [TABLES, HISTORY, CACHES, AUDIT_IS_APPEND_ONLY] {
+        transaction.execute_batch(part)?;
+    }
     let entries = [
         ("embedder_name", identity.embedder.name.clone()),
         ("embedder_sha256", identity.embedder.sha256.clone()),
@@ -181,11 +257,11 @@ fn create_tables(connection: &mut Connection, identity: &Identity, now: i64) -> 
 }
 
 /// Opens the database for reading and begins the transaction that holds the present generation. A read-only folder will do.
-pub(crate) fn open_for_reading(folder: &Path) -> Result<(Connection, Identity), StoreError> {
+pub(crate) fn open_for_reading(folder: &Path, vfs: Option<&str>) -> Result<(Connection, Identity), StoreError> {
     let path = folder.join(DATABASE_FILE);
     let open = |path: &Path, flags: OpenFlags| -> Result<(Connection, Found), StoreError> {
         let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).at(folder)?;
+        let connection = connect(path, flags, vfs).at(folder)?;
         prepare(&connection).at(folder)?;
         connection.execute_batch("BEGIN").at(folder)?;
         let found = recognise(&connection, folder)?;
@@ -201,8 +277,12 @@ pub(crate) fn open_for_reading(folder: &Path) -> Result<(Connection, Identity), 
         }
         other => other?,
     };
-    if found == Found::Nothing {
-        return Err(StoreError::Missing { path: folder.to_owned() });
+    match found {
+        Found::KnowledgeBase => {}
+        Found::Nothing => return Err(StoreError::Missing { path: folder.to_owned() }),
+        Found::Older(found) => {
+            return Err(StoreError::OlderFormat { path: folder.to_owned(), found, supported: FORMAT });
+        }
     }
     let identity = read_identity(&connection, folder)?;
     Ok((connection, identity))
@@ -250,16 +330,18 @@ enum Found {
     Nothing,
     /// A knowledge base of this format.
     KnowledgeBase,
+    /// One of an earlier format, which a writer brings up to date.
+    Older(i64),
 }
 
 fn recognise(connection: &Connection, folder: &Path) -> Result<Found, StoreError> {
     let number = |pragma: &str| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0)).at(folder);
     let (application, format) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION_ID {
-        return if format == FORMAT {
-            Ok(Found::KnowledgeBase)
-        } else {
-            Err(StoreError::Format { path: folder.to_owned(), found: format, supported: FORMAT })
+        return match format {
+            FORMAT => Ok(Found::KnowledgeBase),
+            older if migrate::is_possible(older) => Ok(Found::Older(older)),
+            _ => Err(StoreError::Format { path: folder.to_owned(), found: format, supported: FORMAT }),
         };
     }
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).at(folder)?;

@@ -12,10 +12,11 @@ use crate::ann::AnnIndex;
 use crate::bm25::{self, MemoryBuilder, WordIndex};
 use crate::caches::{Kind, Record};
 use crate::error::{At, StoreError};
-use crate::fusion::{Scored, score_fusion};
+use crate::fusion::{Placed, Scored, score_fusion};
 use crate::ranking::{Hit, TopK};
 use crate::snapshot::Snapshot;
 use crate::vectors::Matrix;
+use crate::view::Selection;
 use crate::writer::KnowledgeBase;
 use crate::{texts, vectors};
 
@@ -32,6 +33,12 @@ pub enum Mode {
     Bm25,
 }
 
+/// Up to so many chunks, a selection is compared one by one, in the bytes of the cache, rather than looked for in the graph …
+const NARROW: usize = 60_000;
+
+/// … and up to this part of all: a search of the graph would walk past too many that are not wanted.
+const NARROW_SHARE: usize = 16;
+
 /// What is needed to search vectors: the cache, if there is a good one, and the rest.
 pub(crate) struct Meaning {
     cached: Option<CachedVectors>,
@@ -42,6 +49,7 @@ struct CachedVectors {
     index: AnnIndex,
     removed: HashSet<i64>,
     entries: usize,
+    strays: Vec<i64>,
 }
 
 /// Vectors that the cache does not have.
@@ -94,23 +102,41 @@ impl Meaning {
         let cached = loaded.map(|(record, index, mut removed)| {
             // A chunk may have come and gone between two extensions without ever being in the graph.
             removed.retain(|&chunk| index.contains(chunk));
-            CachedVectors { index, removed, entries: record.entries }
+            CachedVectors { index, removed, entries: record.entries, strays: record.strays }
         });
         Ok(Self { cached, rest })
     }
 
-    /// Candidates of the cache for the best `k`; `None` if exact search must be used instead.
-    fn candidates(&self, query: &[f32], k: usize) -> Option<Vec<i64>> {
+    /// Candidates of the cache for the best `k` of `selection`; `None` if exact search must be used instead.
+    fn candidates(&self, query: &[f32], k: usize, selection: &Selection) -> Option<Vec<i64>> {
         let Some(cached) = &self.cached else { return Some(Vec::new()) };
         let live = cached.entries.saturating_sub(cached.removed.len());
+        let admits = |chunk: i64| !cached.removed.contains(&chunk) && selection.contains(chunk);
         // The index rounds its numbers: some more than `k` are looked at again with exact ones.
-        let wanted = (k + k / 2 + 16).min(live);
-        if wanted * 4 > live {
-            return None;
-        }
-        match cached.index.search(query, wanted, &cached.removed) {
-            Ok(found) if found.len() >= wanted => Some(found),
-            Ok(_) => None,
+        let wanted = k + k / 2 + 16;
+        let found = match selection {
+            Selection::Only(chunks) if chunks.len() < live && chunks.len() <= NARROW.max(live / NARROW_SHARE) => {
+                let chunks = chunks.iter().filter(|chunk| !cached.removed.contains(chunk));
+                cached.index.nearest_of(query, wanted, chunks)
+            }
+            _ => {
+                let live = if let Selection::Only(chunks) = selection { live.min(chunks.len()) } else { live };
+                let wanted = wanted.min(live);
+                if wanted * 4 > live {
+                    return None;
+                }
+                match cached.index.search(query, wanted, &admits) {
+                    Ok(found) if found.len() < wanted => return None,
+                    other => other,
+                }
+            }
+        };
+        match found {
+            Ok(mut found) => {
+                let strays = cached.strays.iter().copied().filter(|&chunk| admits(chunk) && !found.contains(&chunk));
+                found.extend(strays.collect::<Vec<i64>>());
+                Some(found)
+            }
             Err(reason) => {
                 tracing::warn!(reason, "the index of vectors did not answer; searching exactly");
                 None
@@ -165,19 +191,35 @@ impl Snapshot {
         if query.dim() != self.dim() {
             return Err(StoreError::DimensionMismatch { expected: self.dim(), given: query.dim() });
         }
-        let meaning = loaded(&self.meaning, || Meaning::load(&self.connection(), &self.place, self.identity.dim))?;
-        let (query, folder) = (query.as_slice(), &self.place.folder);
+        let meaning = loaded(&self.shared.meaning, || {
+            Meaning::load(&self.connection(), &self.shared.place, self.shared.identity.dim)
+        })?;
+        let (query, folder) = (query.as_slice(), self.folder());
+        let selection = self.selection()?;
         let mut top = TopK::new(k);
-        let Some(candidates) = meaning.candidates(query, k) else {
-            vectors::scan(&self.connection(), folder, query, 0, &mut top)?;
+        let Some(candidates) = meaning.candidates(query, k, &selection) else {
+            self.compare_all(query, &selection, &mut top)?;
             return Ok(top.into_hits());
         };
         vectors::rescore(&self.connection(), folder, query, candidates, &mut top)?;
         match &meaning.rest {
-            Rest::Memory(matrix) => matrix.scan(folder, query, &mut top)?,
-            Rest::Database(after) => vectors::scan(&self.connection(), folder, query, *after, &mut top)?,
+            Rest::Memory(matrix) => matrix.scan(folder, query, &selection, &mut top)?,
+            Rest::Database(after) => {
+                vectors::scan(&self.connection(), folder, query, *after, &selection, &mut top)?;
+            }
         }
         Ok(top.into_hits())
+    }
+
+    /// Exact search over the selected vectors in the database.
+    fn compare_all(&self, query: &[f32], selection: &Selection, top: &mut TopK) -> Result<(), StoreError> {
+        let (connection, folder) = (self.connection(), self.folder());
+        match selection {
+            Selection::Only(chunks) if chunks.len() < 2_000 => {
+                vectors::rescore(&connection, folder, query, chunks.iter(), top)
+            }
+            _ => vectors::scan(&connection, folder, query, 0, selection, top),
+        }
     }
 
     /// The same by comparing with every vector: the measure for [`Snapshot::dense`].
@@ -189,8 +231,30 @@ impl Snapshot {
             return Err(StoreError::DimensionMismatch { expected: self.dim(), given: query.dim() });
         }
         let mut top = TopK::new(k);
-        vectors::scan(&self.connection(), &self.place.folder, query.as_slice(), 0, &mut top)?;
+        self.compare_all(query.as_slice(), &*self.selection()?, &mut top)?;
         Ok(top.into_hits())
+    }
+
+    /// The place that the nearest of `chunks` has among all that may be found, by comparing with every vector; `None` if none
+    /// of them may be.
+    ///
+    /// # Errors
+    /// As [`Snapshot::dense`].
+    pub fn exact_place(&self, query: &Embedding, chunks: &[i64]) -> Result<Option<Placed>, StoreError> {
+        let selection = self.selection()?;
+        let mut best = TopK::new(1);
+        let seen = chunks.iter().copied().filter(|&chunk| selection.contains(chunk));
+        vectors::rescore(&self.connection(), self.folder(), query.as_slice(), seen, &mut best)?;
+        let Some(best) = best.into_hits().pop() else { return Ok(None) };
+        let mut rank = 1;
+        let (folder, dim) = (self.folder(), self.dim());
+        vectors::for_each(&self.connection(), folder, dim, 0, |chunk, vector| {
+            if selection.contains(chunk) && vectors::dot(query.as_slice(), vector) > best.score {
+                rank += 1;
+            }
+            Ok(())
+        })?;
+        Ok(Some(Placed { rank, score: best.score }))
     }
 
     /// The `k` chunks that match the words of `query` best, by BM25 over title and text. Everything in `query` is plain
@@ -199,9 +263,11 @@ impl Snapshot {
     /// # Errors
     /// If the database or the index fails.
     pub fn bm25(&self, query: &str, k: usize) -> Result<Vec<Hit>, StoreError> {
-        let words = loaded(&self.words, || Words::load(&self.connection(), &self.place))?;
+        let words = loaded(&self.shared.words, || Words::load(&self.connection(), &self.shared.place))?;
         let indexes: Vec<&WordIndex> = words.cached.iter().chain(&words.rest).collect();
-        bm25::search(&indexes, query, k, &words.removed).map_err(|error| index_error(&self.place.folder, &error))
+        let selection = self.selection()?;
+        let admits = |chunk: i64| !words.removed.contains(&chunk) && selection.contains(chunk);
+        bm25::search(&indexes, query, k, &admits).map_err(|error| index_error(self.folder(), &error))
     }
 
     /// The best `k` passages with their ranks and scores. In [`Mode::Hybrid`] the best `candidates` of each ranking are
@@ -232,7 +298,7 @@ impl Snapshot {
         let connection = self.connection();
         let mut passages = Vec::with_capacity(fused.len());
         for (result, rank) in fused.iter().zip(1..) {
-            let Some(passage) = texts::passage(&connection, &self.place.folder, result.chunk)? else { continue };
+            let Some(passage) = self.passage(&connection, result.chunk)? else { continue };
             let is_fused = mode == Mode::Hybrid;
             let scores = Scores {
                 bm25_rank: result.places[0].map(|placed| placed.rank),

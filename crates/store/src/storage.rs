@@ -1,4 +1,5 @@
-//! Every access to cache files goes through [`Storage`], so that tests can make any of them fail.
+//! Every access to files goes through [`Storage`], the database's by the VFS that it names, so that tests can make any of
+//! them fail.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The operations on files that the caches need.
+/// The operations on files that the caches need, and how SQLite reaches its own.
 pub trait Storage: Send + Sync + fmt::Debug {
     /// The bytes of a file.
     ///
@@ -57,6 +58,18 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// As the system says.
     fn list(&self, path: &Path) -> io::Result<Vec<OsString>>;
+
+    /// What changes whenever a file's bytes do, and can't be made alike by copying it: its place on the medium, its size,
+    /// and the moments of its last changes. `None` where the system does not tell.
+    fn stamp(&self, path: &Path) -> Option<String> {
+        let _ = path;
+        None
+    }
+
+    /// Name of the VFS that SQLite opens the database with; `None` for the system's own.
+    fn sqlite_vfs(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// The file system.
@@ -112,6 +125,31 @@ impl Storage for Disk {
         names.sort();
         Ok(names)
     }
+
+    #[cfg(unix)]
+    fn stamp(&self, path: &Path) -> Option<String> {
+        use std::os::unix::fs::MetadataExt;
+        let it = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+        // The moment of change of the entry itself (ctime) is the system's: no program can set it.
+        let changed = (it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec());
+        Some(format!("{} {} {} {changed:?}", it.dev(), it.ino(), it.len()))
+    }
+
+    #[cfg(windows)]
+    fn stamp(&self, path: &Path) -> Option<String> {
+        use std::os::windows::fs::MetadataExt;
+        let it = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some(format!("{} {} {}", it.file_size(), it.creation_time(), it.last_write_time()))
+    }
+}
+
+/// The stamps of a folder's files; `None` if one is missing.
+pub(crate) fn folder_stamp(storage: &dyn Storage, folder: &Path) -> Option<String> {
+    let names = storage.list(folder).ok()?;
+    let stamps = names
+        .iter()
+        .map(|name| storage.stamp(&folder.join(name)).map(|stamp| format!("{}: {stamp}", name.to_string_lossy())));
+    stamps.collect::<Option<Vec<String>>>().map(|stamps| stamps.join("; ")).filter(|stamps| !stamps.is_empty())
 }
 
 /// Puts the finished folder `built` in place of `target`, both in `parent`: afterwards either the old or the new folder

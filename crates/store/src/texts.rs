@@ -43,12 +43,12 @@ pub(crate) fn for_each(
     Ok(())
 }
 
-/// The passage of a chunk, without scores; `None` if there is no such chunk. Reads only the chunk's part of the text.
+/// The passage of a chunk, without source and scores; `None` if there is no such chunk. Reads only the chunk's part of the
+/// text.
 pub(crate) fn passage(connection: &Connection, folder: &Path, chunk: i64) -> Result<Option<Passage>, StoreError> {
     let found = connection
         .prepare_cached(
-            "SELECT c.document, c.start_byte, c.end_byte, d.title,
-                    (SELECT source FROM sources WHERE document = d.id ORDER BY id LIMIT 1)
+            "SELECT c.document, c.start_byte, c.end_byte, d.title
              FROM chunks c JOIN documents d ON d.id = c.document WHERE c.id = ?1",
         )
         .and_then(|mut statement| {
@@ -57,11 +57,12 @@ pub(crate) fn passage(connection: &Connection, folder: &Path, chunk: i64) -> Res
                     Ok(Passage {
                         chunk,
                         document: row.get(0)?,
-                        source: row.get(4)?,
+                        source: String::new(),
                         title: row.get(3)?,
                         start: row.get(1)?,
                         end: row.get(2)?,
                         text: String::new(),
+                        dated: 0,
                         scores: Scores::default(),
                     })
                 })

@@ -115,14 +115,15 @@ impl Snapshot {
     /// # Errors
     /// If the database fails.
     pub fn links(&self, text: &str) -> Result<Vec<Link>, StoreError> {
-        let folder = &self.place.folder;
-        let titles = loaded(&self.titles, || Titles::load(&self.connection(), folder))?;
+        let (folder, selection) = (self.folder(), self.selection()?);
+        let titles = loaded(&self.shared.titles, || Titles::load(&self.connection(), folder))?;
         let mut links: Vec<Link> = Vec::new();
         let connection = self.connection();
         let mut first_chunk = connection.prepare_cached("SELECT min(id) FROM chunks WHERE document = ?1").at(folder)?;
         for (document, span) in titles.named(text) {
             if links.iter().all(|link| link.document != document) {
                 let chunk: Option<i64> = first_chunk.query_row([document], |row| row.get(0)).at(folder)?;
+                let chunk = chunk.filter(|&chunk| selection.contains(chunk));
                 links.extend(chunk.map(|chunk| Link { document, chunk, span }));
             }
         }

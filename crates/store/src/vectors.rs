@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::{At, StoreError};
 use crate::ranking::{Hit, TopK};
+use crate::view::Selection;
 
 /// Sums kept apart in [`dot`], so that the compiler may use vector registers.
 const LANES: usize = 16;
@@ -73,16 +74,29 @@ pub(crate) fn for_each(
     Ok(())
 }
 
-/// Exact search over every chunk after `after`, read from the database.
+/// The vector of a chunk; `None` if there is no such chunk, or it has another dimension.
+pub(crate) fn of_chunk(connection: &Connection, chunk: i64, dim: usize) -> rusqlite::Result<Option<Vec<f32>>> {
+    let mut vector = Vec::with_capacity(dim);
+    let found = connection
+        .prepare_cached("SELECT vector FROM vectors WHERE chunk = ?1")?
+        .query_row([chunk], |row| Ok(decode(row.get_ref(0)?, dim, chunk, Path::new(""), &mut vector).is_ok()))
+        .optional()?;
+    Ok(found.filter(|&whole| whole).map(|_| vector))
+}
+
+/// Exact search over every chunk of `selection` after `after`, read from the database.
 pub(crate) fn scan(
     connection: &Connection,
     folder: &Path,
     query: &[f32],
     after: i64,
+    selection: &Selection,
     top: &mut TopK,
 ) -> Result<(), StoreError> {
     for_each(connection, folder, query.len(), after, |chunk, vector| {
-        top.push(score(query, chunk, vector, folder)?);
+        if selection.contains(chunk) {
+            top.push(score(query, chunk, vector, folder)?);
+        }
         Ok(())
     })
 }
@@ -131,10 +145,18 @@ impl Matrix {
         Ok(matrix)
     }
 
-    /// Exact search over all.
-    pub(crate) fn scan(&self, folder: &Path, query: &[f32], top: &mut TopK) -> Result<(), StoreError> {
+    /// Exact search over those of `selection`.
+    pub(crate) fn scan(
+        &self,
+        folder: &Path,
+        query: &[f32],
+        selection: &Selection,
+        top: &mut TopK,
+    ) -> Result<(), StoreError> {
         for (&chunk, vector) in self.chunks.iter().zip(self.components.chunks_exact(self.dim)) {
-            top.push(score(query, chunk, vector, folder)?);
+            if selection.contains(chunk) {
+                top.push(score(query, chunk, vector, folder)?);
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use anchorite_core::ContentHash;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::AuditEntry;
 use crate::caches::{Kind, Record, Refresh};
 use crate::error::{At, StoreError};
 use crate::snapshot::Snapshot;
@@ -103,6 +104,7 @@ impl Snapshot {
         seen.check("the chunks", |seen| chunks(&connection, seen));
         seen.check("the vectors", |seen| vectors(&connection, self.dim(), seen));
         seen.check("the history", |seen| history(&connection, self.generation().id, seen));
+        seen.check("what was", |seen| past(&connection, seen));
         seen.check("the audit trail", |seen| audit(&connection, seen));
         for kind in [Kind::Ann, Kind::Bm25] {
             seen.check("the records of the search indexes", |seen| self.cache(&connection, kind, seen));
@@ -122,8 +124,8 @@ impl Snapshot {
             seen.find(FindingKind::Cache, format!("the index {name} is said to know what is not there yet"));
         }
         let opened = match kind {
-            Kind::Ann => record.load_ann(&self.place, self.dim()).map(|_| ()),
-            Kind::Bm25 => record.load_bm25(&self.place).map(|_| ()),
+            Kind::Ann => record.read_ann(&self.shared.place, self.dim()).map(|_| ()),
+            Kind::Bm25 => record.read_bm25(&self.shared.place).map(|_| ()),
         };
         if let Err(problem) = opened {
             seen.find(FindingKind::Cache, format!("the index {name} of generation {}: {problem}", record.generation));
@@ -311,15 +313,67 @@ fn history(connection: &Connection, generation: i64, seen: &mut Verification) ->
     Ok(())
 }
 
-/// The newest line of each source says that it is there, with the content that it has.
-fn audit(connection: &Connection, seen: &mut Verification) -> rusqlite::Result<()> {
-    let mut newest: HashMap<String, (String, i64, String)> = HashMap::new();
-    let mut statement = connection.prepare("SELECT source, action, document, hash FROM audit ORDER BY id")?;
+/// What was: former contents have their hashes, nothing erased is there, and whatever can be gone back to is.
+fn past(connection: &Connection, seen: &mut Verification) -> rusqlite::Result<()> {
+    let mut statement =
+        connection.prepare("SELECT hash, title, text, chunks, octet_length(vectors) FROM past_documents")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let action: String = row.get(1)?;
+        let (hash, title, text): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        if ContentHash::of(&title, &text).as_str() != hash {
+            seen.find(FindingKind::History, format!("the former document {hash} is not what its hash says"));
+        }
+        let (spans, bytes): (String, usize) = (row.get(3)?, row.get(4)?);
+        let spans: Option<Vec<(u32, usize, usize)>> = serde_json::from_str(&spans).ok();
+        let fits = spans.is_some_and(|spans| {
+            bytes % spans.len().max(1) == 0 && spans.iter().all(|&(_, start, end)| text.get(start..end).is_some())
+        });
+        if !fits {
+            seen.find(FindingKind::History, format!("the former document {hash} does not fit its parts"));
+        }
+    }
+    let queries = [
+        (
+            "SELECT p.hash FROM past_documents p WHERE NOT EXISTS
+             (SELECT 1 FROM past_sources s WHERE s.hash = p.hash AND s.erased = 0)",
+            "of which nobody knows is kept",
+        ),
+        (
+            "SELECT DISTINCT s.hash FROM past_sources s WHERE s.erased = 0
+             AND NOT EXISTS (SELECT 1 FROM documents d WHERE d.hash = s.hash)
+             AND NOT EXISTS (SELECT 1 FROM past_documents p WHERE p.hash = s.hash)",
+            "that could be gone back to is missing",
+        ),
+        ("SELECT hash FROM past_sources WHERE from_generation >= to_generation", "is said to have gone before it came"),
+    ];
+    for (query, what) in queries {
+        let mut statement = connection.prepare(query)?;
+        for hash in statement.query_map([], |row| row.get::<_, String>(0))? {
+            seen.find(FindingKind::History, format!("a former document {what}: {}", hash?));
+        }
+    }
+    Ok(())
+}
+
+/// Each line's hash is that of the line and the one before; the newest line of each source says that it is there, with the
+/// content that it has.
+fn audit(connection: &Connection, seen: &mut Verification) -> rusqlite::Result<()> {
+    let mut newest: HashMap<String, (bool, i64, ContentHash)> = HashMap::new();
+    let mut statement =
+        connection.prepare(&format!("SELECT {}, chain, id FROM audit ORDER BY id", AuditEntry::COLUMNS))?;
+    let mut rows = statement.query([])?;
+    let mut before = String::new();
+    while let Some(row) = rows.next()? {
+        let (entry, chain, id) = (AuditEntry::from_row(row)?, row.get::<_, String>(7)?, row.get::<_, i64>(8)?);
+        if entry.chained(&before) != chain {
+            seen.find(
+                FindingKind::Audit,
+                format!("line {id} of the audit trail, or the one before, is not what was written"),
+            );
+        }
+        before = chain;
         // Removing a document follows the taking away of its last source, under that source's name.
-        newest.insert(row.get(0)?, (action, row.get(2)?, row.get(3)?));
+        newest.insert(entry.source, (entry.action.leaves_a_source(), entry.document, entry.hash));
     }
     let mut statement = connection
         .prepare("SELECT s.source, d.id, d.hash FROM sources s JOIN documents d ON d.id = s.document ORDER BY s.id")?;
@@ -329,13 +383,12 @@ fn audit(connection: &Connection, seen: &mut Verification) -> rusqlite::Result<(
         live += 1;
         let (source, document, hash): (String, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
         match newest.get(&source) {
-            Some((action, known, content))
-                if !matches!(action.as_str(), "unlink" | "remove") && *known == document && *content == hash => {}
+            Some((true, known, content)) if *known == document && content.as_str() == hash => {}
             Some(_) => seen.find(FindingKind::Audit, format!("the audit trail tells otherwise of {source}")),
             None => seen.find(FindingKind::Audit, format!("the audit trail does not know {source}")),
         }
     }
-    let told = newest.values().filter(|(action, ..)| !matches!(action.as_str(), "unlink" | "remove")).count();
+    let told = newest.values().filter(|(is_there, ..)| *is_there).count();
     if told > live {
         seen.find(FindingKind::Audit, format!("{} sources are not there, and nobody took them away", told - live));
     }

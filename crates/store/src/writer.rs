@@ -11,6 +11,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::batch::{self, Batch};
 use crate::caches::{self, CacheSettings, Refresh};
+use crate::custody::Custody;
 use crate::error::{At, StoreError};
 use crate::lock::{LOCK_FILE, WriterLock};
 use crate::records::{Generation, Known, now};
@@ -60,7 +61,19 @@ impl KnowledgeBase {
     /// [`StoreError::Damaged`] if what is there can't be read.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         match examine(&self.folder)? {
-            Place::KnowledgeBase => Snapshot::open(self),
+            Place::KnowledgeBase => match Snapshot::open(self) {
+                // A writer brings an older format up to date, and finishes what a sudden end left. One that is at work has
+                // done so already, or is an earlier program.
+                Err(unfinished @ (StoreError::OlderFormat { .. } | StoreError::NeedsRecovery { .. })) => {
+                    match self.open_writer() {
+                        Ok(writer) => drop(writer),
+                        Err(StoreError::ReadOnly { .. }) => return Err(unfinished),
+                        Err(error) => return Err(error),
+                    }
+                    Snapshot::open(self)
+                }
+                other => other,
+            },
             Place::Absent | Place::Empty => Err(StoreError::Missing { path: self.folder.clone() }),
         }
     }
@@ -99,9 +112,9 @@ impl KnowledgeBase {
 
     fn writer(&self, create: Option<&Identity>) -> Result<Writer, StoreError> {
         let lock = WriterLock::take(&self.folder)?;
-        let (connection, identity) = schema::open_for_writing(&self.folder, create, now())?;
+        let (connection, identity) = schema::open_for_writing(&self.folder, self.storage.sqlite_vfs(), create, now())?;
         self.storage.sync_dir(&self.folder).at(&self.folder)?;
-        Ok(Writer { connection, identity, place: self.clone(), _lock: lock })
+        Ok(Writer { connection, identity, place: self.clone(), actor: String::new(), _lock: lock })
     }
 }
 
@@ -131,8 +144,9 @@ fn examine(folder: &Path) -> Result<Place, StoreError> {
         Err(error) => return Err(error).at(folder),
     }
     for entry in fs::read_dir(folder).at(folder)? {
-        // A lock file alone is left where a creation was interrupted.
-        if entry.at(folder)?.file_name() != LOCK_FILE {
+        // These alone are left where a creation was interrupted.
+        let name = entry.at(folder)?.file_name();
+        if name != LOCK_FILE && !schema::BESIDE_DATABASE.iter().any(|&beside| name == beside) {
             return refuse("it is a folder with other things in it");
         }
     }
@@ -146,10 +160,18 @@ pub struct Writer {
     pub(crate) connection: Connection,
     pub(crate) identity: Identity,
     pub(crate) place: KnowledgeBase,
+    actor: String,
     _lock: WriterLock,
 }
 
 impl Writer {
+    /// Says who makes the changes from here on; the history and the audit trail tell it.
+    #[must_use]
+    pub fn by(mut self, actor: impl Into<String>) -> Self {
+        self.actor = actor.into();
+        self
+    }
+
     /// The model whose vectors are inside.
     #[must_use]
     pub fn embedder(&self) -> &ModelFingerprint {
@@ -175,7 +197,7 @@ impl Writer {
     /// # Errors
     /// If the database fails.
     pub fn classify(&self, document: &Document) -> Result<Known, StoreError> {
-        batch::classify(&self.connection, &self.place.folder, document).map(|(known, _)| known)
+        batch::classify(&self.connection, &self.place.folder, document, &Custody::default()).map(|(known, _)| known)
     }
 
     /// Begins a change. Nothing of it is visible or kept until [`Batch::commit`]; dropping it undoes it. `note` says what
@@ -186,7 +208,7 @@ impl Writer {
     pub fn begin(&mut self, note: &str) -> Result<Batch<'_>, StoreError> {
         let folder = &self.place.folder;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).at(folder)?;
-        Batch::begin(transaction, folder, self.identity.dim, note)
+        Batch::begin(transaction, folder, self.identity.dim, note, &self.actor)
     }
 
     /// Brings the search indexes up to date where that is worth it: if they are missing, damaged, or far behind. Searches
@@ -195,6 +217,15 @@ impl Writer {
     /// # Errors
     /// If a file can't be written or the database fails. The old state keeps serving.
     pub fn refresh_caches(&mut self, progress: &mut dyn FnMut(usize, usize)) -> Result<Refresh, StoreError> {
+        caches::refresh(self, progress)
+    }
+
+    /// The same, and builds those anew in which there is anything that was removed.
+    pub(crate) fn rebuild_where_removed(
+        &mut self,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Refresh, StoreError> {
+        caches::forget_where_removed(self)?;
         caches::refresh(self, progress)
     }
 }

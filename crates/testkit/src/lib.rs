@@ -161,6 +161,7 @@ impl ListRetriever {
             start: 0,
             end: text.len(),
             text: (*text).to_owned(),
+            dated: 0,
             scores: Scores::default(),
         };
         Self(texts.iter().enumerate().map(passage).collect())

@@ -6,7 +6,9 @@
 
 mod chunk;
 mod fragment;
+mod secrets;
 mod sentence;
 
 pub use chunk::{ChunkError, Chunker};
+pub use secrets::{Secret, SecretKind, redacted, secrets};
 pub use sentence::{Sentence, Sentences, sentences};

@@ -44,6 +44,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Ask, output: &Output) -> Result<F
         thread: arguments.thread.clone(),
         resume: arguments.resume,
         no_generator: arguments.no_generator,
+        view: arguments.view.options(arguments.half_life)?,
     };
     let spinner = output.bar(0, "{spinner} {msg}");
     spinner.set_message("opening the models");

@@ -17,12 +17,17 @@ const SHOWN: usize = 10;
 pub(crate) fn run(engine: &Engine, arguments: &Ingest, output: &Output) -> Result<Found> {
     let bar = output.bar(0, "{spinner} {msg} [{bar:32}] {percent:>3} % {elapsed} (left {eta})");
     bar.set_message("opening the models");
-    let options = IngestOptions { password: arguments.password.clone() };
+    let options = IngestOptions {
+        custody: arguments.custody.resolve()?,
+        secrets: arguments.secrets.parse()?,
+        actor: arguments.actor.name(),
+        password: arguments.password.clone(),
+    };
     if arguments.watch {
         return watch(engine, arguments, &options, &bar, output);
     }
     let report = engine
-        .ingest_with(&arguments.place.kb, &arguments.paths, &options, &mut |progress| show_progress(&bar, progress))?;
+        .ingest(&arguments.place.kb, &arguments.paths, &options, &mut |progress| show_progress(&bar, progress))?;
     bar.finish_and_clear();
     if output.json {
         output.document(&report)?;
@@ -98,6 +103,9 @@ fn show(report: &IngestReport, output: &Output) -> Result<()> {
     list("could not be taken in", &report.failed, |item| item.reason.clone(), output);
     list("skipped", &report.skipped, |item| format!("{}: {}", item.source, item.reason), output);
     list("taken in with a remark", &report.warnings, |item| format!("{}: {}", item.source, item.reason), output);
+    if report.expired > 0 {
+        output.line(format_args!("{} sources had come to the end of their term, and were erased", report.expired))?;
+    }
     if report.nothing_new() && report.unchanged == 0 {
         output.line("nothing was taken in: there was nothing to read")?;
     } else if report.nothing_new() {

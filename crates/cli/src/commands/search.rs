@@ -1,5 +1,6 @@
 //! `anchorite search`
 
+use anchorite::store::days;
 use anchorite::{Engine, Expansion, Mode, ModelRole, Passage, SearchOptions};
 use anyhow::Result;
 
@@ -26,6 +27,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Search, output: &Output) -> Resul
         rerank: !arguments.no_rerank,
         links: !arguments.no_links,
         expand,
+        view: arguments.view.options(arguments.half_life)?,
     };
     let found = engine.search(&arguments.place.kb, &arguments.query, &options)?;
     if options.rerank {
@@ -67,6 +69,7 @@ fn heading(rank: usize, passage: &Passage) -> String {
         stage("fused", scores.fused_rank, scores.fused),
         stage("dense", scores.dense_rank, scores.dense),
         stage("bm25", scores.bm25_rank, scores.bm25),
+        scores.recency.map(|kept| format!("age leaves {kept:.2} ({})", days::day(passage.dated))),
     ]
     .into_iter()
     .flatten()

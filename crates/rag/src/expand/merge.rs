@@ -59,6 +59,7 @@ mod tests {
             start: 0,
             end: 1,
             text: "x".to_owned(),
+            dated: 0,
             scores: Scores { fused: Some(fused), ..Scores::default() },
         }
     }

@@ -295,6 +295,7 @@ mod tests {
             start,
             end: start + text.len(),
             text: text.to_owned(),
+            dated: 0,
             scores: Scores::default(),
         }
     }

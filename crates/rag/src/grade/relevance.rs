@@ -72,6 +72,7 @@ mod tests {
             start: 0,
             end: text.len(),
             text: text.to_owned(),
+            dated: 0,
             scores: Scores { fused: Some(fused), linked_from, ..Scores::default() },
         };
         let passages = [

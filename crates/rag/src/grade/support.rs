@@ -97,6 +97,7 @@ mod tests {
             start: 0,
             end: text.len(),
             text: text.to_owned(),
+            dated: 0,
             scores: Scores::default(),
         };
         let generator = ScriptedGenerator::new(&[]);

@@ -190,7 +190,8 @@ fn caches_are_built_when_they_are_worth_it() {
     let mut told = Vec::new();
     delete(&mut writer, "b");
     writer.refresh_caches(&mut |done, total| told.push((done, total))).expect("refreshed");
-    assert_eq!(told.len(), 2 * 134);
+    // Vectors come by the thousand, texts one by one.
+    assert_eq!(told.len(), 1 + 134);
     assert!(told.is_sorted() && told.iter().all(|&(_, total)| total == 2 * 134));
     assert_eq!(told.last(), Some(&(268, 268)));
     let caches = snapshot(folder.path()).stats().expect("stats").caches;
@@ -370,4 +371,46 @@ fn f33_recall_against_exact_search_before_and_after_deleting_half() {
     let again = recall(&snapshot(folder.path()), &queries);
     assert!(again >= 0.95, "recall {again} after adding again");
     assert_eq!(snapshot(folder.path()).stats().expect("stats").caches[0].removed, 2_500);
+}
+
+fn mapped() -> CacheSettings {
+    CacheSettings { mapped_from: 0, ..eager() }
+}
+
+#[test]
+fn mapped_caches_answer_as_those_that_are_read() {
+    let folder = mixed(5);
+    let read = answers(&snapshot(folder.path()));
+    let opened = KnowledgeBase::at(folder.path()).with_settings(mapped()).snapshot().expect("opens");
+    assert_eq!(answers(&opened), read);
+    // Removing what is mapped takes nothing from who holds it.
+    drop(writer(&KnowledgeBase::at(folder.path())));
+    for kind in ["ann", "bm25"] {
+        fs::remove_dir_all(folder.path().join(kind)).expect("removed");
+    }
+    assert_eq!(answers(&opened), read);
+}
+
+#[test]
+fn f09_a_changed_or_copied_file_is_not_mapped_but_read_and_checked() {
+    let folder = mixed(6);
+    let right = answers(&snapshot(folder.path()));
+    let place = KnowledgeBase::at(folder.path()).with_settings(mapped());
+    for file in files(folder.path()) {
+        let whole = fs::read(&file).expect("read");
+        if whole.is_empty() {
+            continue;
+        }
+        let mut spoilt = whole.clone();
+        let middle = spoilt.len() / 2;
+        spoilt[middle] ^= 0x55;
+        fs::write(&file, &spoilt).expect("spoilt");
+        assert_eq!(answers(&place.snapshot().expect("opens")), right, "{}", file.display());
+        // The right bytes again, in a file that is another: read, since nobody knows where it is from.
+        fs::write(&file, &whole).expect("mended");
+        assert_eq!(answers(&place.snapshot().expect("opens")), right, "{}", file.display());
+    }
+    let mut open = writer(&place);
+    let refreshed = open.refresh_caches(&mut |_, _| ()).expect("refreshed");
+    assert_ne!((refreshed.ann, refreshed.bm25), (Refreshed::NotNeeded, Refreshed::NotNeeded));
 }

@@ -1,7 +1,7 @@
 //! Adding, replacing, deleting, and what can be read back.
 
 use anchorite_core::{Chunk, Document};
-use anchorite_store::{Action, Deletion, KnowledgeBase, Known, Mode, Outcome, StoreError};
+use anchorite_store::{Action, Deletion, KnowledgeBase, Known, Mode, Outcome, Removal, StoreError};
 use serde_json::json;
 use tempfile::tempdir;
 
@@ -124,7 +124,10 @@ fn m34_deleting_a_document_forgets_all_its_sources() {
     add(&mut writer, &["a", "b"].map(|source| document(source, "", "A lantern.")));
     let id = snapshot(folder.path()).document_by_source("a").expect("read").expect("there").id;
     let mut batch = writer.begin("delete").expect("begun");
-    assert_eq!(batch.delete_document(id).expect("deleted"), Deletion { sources: 2, documents: 1, chunks: 1 });
+    assert_eq!(
+        batch.delete_document(id, Removal::Erase).expect("deleted"),
+        Deletion { sources: 2, documents: 1, chunks: 1 }
+    );
     batch.commit().expect("committed");
     assert!(snapshot(folder.path()).document_by_source("b").expect("read").is_none());
 }
@@ -224,10 +227,11 @@ fn m35_every_change_leaves_a_line_in_the_audit_trail() {
             (Action::Add, "a", 2),
             (Action::Unlink, "b", 3),
             (Action::Remove, "b", 3),
+            (Action::Erase, "b", 3),
         ]
     );
     assert_eq!(trail.last().expect("first").hash, document("x", "", "One.").content_hash());
-    assert_eq!(snapshot(folder.path()).audit(Some("b"), 1).expect("trail")[0].action, Action::Remove);
+    assert_eq!(snapshot(folder.path()).audit(Some("b"), 1).expect("trail")[0].action, Action::Erase);
 }
 
 #[test]

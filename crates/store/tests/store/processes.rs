@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anchorite_store::{KnowledgeBase, StoreError};
+use anchorite_store::{CacheSettings, KnowledgeBase, Mode, StoreError};
 use tempfile::tempdir;
 
 use crate::support::{DIM, add, document, eager, embed, invented, model, snapshot, writer};
@@ -43,7 +43,7 @@ fn f08_a_writer_in_another_process_is_told_the_holder() {
 }
 
 #[test]
-#[ignore = "run by f02_what_was_acknowledged_survives_a_sudden_end"]
+#[ignore = "run by f02_what_was_acknowledged_survives_two_hundred_sudden_ends"]
 #[allow(clippy::print_stdout)]
 fn child_writes_until_it_is_ended() {
     let place = given_folder().with_settings(eager());
@@ -52,36 +52,91 @@ fn child_writes_until_it_is_ended() {
     for i in first.. {
         add(&mut writer, &[invented(&format!("d{i}"), i.unsigned_abs(), 5)]);
         println!("\nkept d{i}");
-        if i % 3 == 0 {
+        if i % 8 == 0 {
             writer.refresh_caches(&mut |_, _| {}).expect("refreshed");
         }
     }
 }
 
 #[test]
-fn f02_what_was_acknowledged_survives_a_sudden_end() {
+fn f02_what_was_acknowledged_survives_two_hundred_sudden_ends() {
     let folder = tempdir().expect("folder");
     let mut acknowledged = Vec::new();
-    for round in 0..5 {
+    for round in 0..200 {
         let mut child = again("processes::child_writes_until_it_is_ended", folder.path())
             .stdout(Stdio::piped())
             .spawn()
             .expect("second process");
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let kept = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("kept ").map(str::to_owned));
-        acknowledged.extend(kept.take(3 + round));
+        let before = acknowledged.len();
+        acknowledged.extend(kept.take(1 + round % 3));
+        // At work on the next document, or on the indexes: the pause moves the end about.
+        std::thread::sleep(std::time::Duration::from_micros(1_300 * (round as u64 % 7)));
         child.kill().expect("ended");
         child.wait().expect("ended");
         let snapshot = snapshot(folder.path());
-        for source in &acknowledged {
+        assert_eq!(snapshot.stats().expect("stats").documents, snapshot.generation().id.unsigned_abs());
+        let all = round == 199;
+        for source in &acknowledged[if all { 0 } else { before }..] {
             let stored = snapshot.document_by_source(source).expect("read").expect("acknowledged");
-            assert_eq!(snapshot.chunks_of(stored.id).expect("read").len(), 5, "whole");
-            let hits = snapshot.dense(&embed(&snapshot.chunks_of(stored.id).expect("read")[0].text), 1).expect("found");
+            let chunks = snapshot.chunks_of(stored.id).expect("read");
+            assert_eq!(chunks.len(), 5, "whole");
+            let hits = snapshot.dense(&embed(&chunks[0].text), 1).expect("found");
             assert!(hits[0].score > 0.999);
         }
-        assert_eq!(snapshot.stats().expect("stats").documents, snapshot.generation().id.unsigned_abs());
     }
-    assert!(acknowledged.len() >= 20);
+    assert!(acknowledged.len() >= 300, "{}", acknowledged.len());
+    let findings = snapshot(folder.path()).verify().findings;
+    assert!(findings.is_empty(), "{findings:?}");
+}
+
+/// Chunks that the other process takes in, in batches of this many.
+const TAKEN_IN: usize = 50_000;
+const AT_ONCE: usize = 2_500;
+
+#[test]
+#[ignore = "run by m33_two_processes_one_takes_in_fifty_thousand_chunks_while_the_other_searches"]
+fn child_takes_in_fifty_thousand_chunks() {
+    let settings = CacheSettings { newer_chunks: 5_000, ..CacheSettings::default() };
+    let place = given_folder().with_settings(settings);
+    let mut writer = writer(&place);
+    for first in (0..TAKEN_IN).step_by(AT_ONCE) {
+        let documents: Vec<_> =
+            (0..AT_ONCE / 50).map(|at| invented(&format!("d{}", first + at), (first + at) as u64, 50)).collect();
+        add(&mut writer, &documents);
+        writer.refresh_caches(&mut |_, _| {}).expect("refreshed");
+    }
+}
+
+#[test]
+fn m33_two_processes_one_takes_in_fifty_thousand_chunks_while_the_other_searches() {
+    let folder = tempdir().expect("folder");
+    drop(writer(&KnowledgeBase::at(folder.path())));
+    let mut child = again("processes::child_takes_in_fifty_thousand_chunks", folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("second process");
+    let (mut seen, mut searches) = (0, 0);
+    let status = loop {
+        let snapshot = snapshot(folder.path());
+        let chunks = snapshot.stats().expect("stats").chunks;
+        assert!(chunks.is_multiple_of(AT_ONCE as u64), "a part of a batch was seen: {chunks}");
+        assert!(chunks >= seen, "chunks went away");
+        seen = chunks;
+        for at in 0..3 {
+            let words = format!("{} {}", crate::support::word(at), crate::support::word(at + 9));
+            let found = snapshot.search(&words, Some(&embed(&words)), Mode::Hybrid, 10, 50).expect("found");
+            assert_eq!(found.len(), if chunks == 0 { 0 } else { 10 });
+            searches += 1;
+        }
+        if let Some(status) = child.try_wait().expect("asked") {
+            break status;
+        }
+    };
+    assert!(status.success());
+    assert_eq!(snapshot(folder.path()).stats().expect("stats").chunks, TAKEN_IN as u64);
+    assert!(searches > 20, "{searches} searches");
 }
 
 #[cfg(unix)]

@@ -40,6 +40,10 @@ fn sql(statement: &'static str) -> Box<dyn Fn(&Path)> {
     Box::new(move |folder| {
         let connection = Connection::open(folder.join("anchorite.db")).expect("opens");
         connection.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;").expect("set");
+        if statement.contains(" audit ") {
+            let triggers = "DROP TRIGGER audit_is_not_changed; DROP TRIGGER audit_is_not_removed;";
+            connection.execute_batch(triggers).expect("dropped");
+        }
         let before = connection.total_changes();
         connection.execute_batch(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
         assert!(connection.total_changes() > before, "{statement} changed nothing");
@@ -116,6 +120,13 @@ fn damages() -> Vec<Damage> {
         ("an empty chunk", Chunk, sql("UPDATE chunks SET start_byte = end_byte WHERE id = 2")),
         ("a chunk with another number", Chunk, sql("UPDATE chunks SET ordinal = ordinal + 50 WHERE id = 2")),
         ("a chunk of another document", Chunk, sql("UPDATE chunks SET document = 12 WHERE id = 2")),
+        ("an actor", Audit, sql("UPDATE audit SET actor = 'somebody else' WHERE id = 5")),
+        ("the first line of the audit trail", Audit, sql("DELETE FROM audit WHERE id = 1")),
+        ("a former text", History, sql("UPDATE past_documents SET text = text || 'x'")),
+        ("former parts", History, sql("UPDATE past_documents SET chunks = '[[0, 0, 100000]]'")),
+        ("former vectors", History, sql("UPDATE past_documents SET vectors = substr(vectors, 2)")),
+        ("former documents gone", History, sql("DELETE FROM past_documents")),
+        ("a past that ends before it begins", History, sql("UPDATE past_sources SET to_generation = 1")),
         ("a vector gone", Vector, sql("DELETE FROM vectors WHERE chunk = 2")),
         ("a vector of zeros", Vector, sql("UPDATE vectors SET vector = zeroblob(length(vector)) WHERE chunk = 2")),
         ("a vector cut short", Vector, sql("UPDATE vectors SET vector = substr(vector, 1, 20) WHERE chunk = 2")),

@@ -1,6 +1,7 @@
 //! `anchorite bench`
 
 mod generator;
+mod search;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -55,6 +56,7 @@ pub(crate) fn run(engine: &Engine, what: &BenchWhat, output: &Output) -> Result<
             report
         }
         BenchWhat::Generate(arguments) => return generator::run(engine, arguments, output),
+        BenchWhat::Search(arguments) => return search::run(arguments, output),
     };
     show(&report, output)?;
     Ok(Found::Yes)

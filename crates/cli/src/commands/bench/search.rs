@@ -1,0 +1,37 @@
+//! `anchorite bench search`
+
+use anchorite::{SearchWorkload, bench_search};
+use anyhow::Result;
+
+use crate::Found;
+use crate::arguments::BenchSearch;
+use crate::output::Output;
+
+pub(super) fn run(arguments: &BenchSearch, output: &Output) -> Result<Found> {
+    let workload = SearchWorkload {
+        vectors: arguments.vectors,
+        dim: arguments.dim,
+        queries: arguments.queries,
+        folder: arguments.folder.clone(),
+        save: arguments.save.clone(),
+    };
+    let report = bench_search(&workload, &mut |stage| output.remark(stage))?;
+    if output.json {
+        output.document(&report)?;
+        return Ok(Found::Yes);
+    }
+    output.line(format_args!(
+        "{} vectors of {} components: {:.0}/s acknowledged by the database, {:.0}/s into the graph, {:.0}/s into the index of words",
+        report.vectors, report.dim, report.ingest_per_second, report.graph_per_second, report.words_per_second
+    ))?;
+    output.line(format_args!(
+        "opened and first found by meaning in {:.0} ms, by words in {:.0} ms; {:.0} bytes of graph and {:.0} of database a vector",
+        report.open_ms, report.open_words_ms, report.graph_bytes_per_vector, report.database_bytes_per_vector
+    ))?;
+    output.line(format_args!("{:<24} {:>8} {:>8} {:>8}", "search", "p50 ms", "p99 ms", "recall"))?;
+    for row in &report.rows {
+        let recall = row.recall.map_or_else(|| "-".to_owned(), |recall| format!("{recall:.3}"));
+        output.line(format_args!("{:<24} {:>8.2} {:>8.2} {recall:>8}", row.search, row.p50_ms, row.p99_ms))?;
+    }
+    Ok(Found::Yes)
+}
