@@ -72,7 +72,8 @@ fn a_missing_file_is_refused() {
 #[test]
 fn an_unreadable_file_is_refused() {
     let Some(place) = Workplace::with_models() else { return };
-    place.write("cut.jsonl.gz", "not gzip at all");
+    // The head of a gzip file, and no more.
+    place.write("cut.jsonl.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0x4b]);
     refuses(&place, &["ingest", "cut.jsonl.gz", "--kb", "new.kb"], &["cut.jsonl.gz", "gzip"]);
     place.write("broken.jsonl", "{\"_id\": \"a\", \"text\": \n");
     refuses(&place, &["ingest", "broken.jsonl", "--kb", "new.kb"], &["broken.jsonl:1", "JSON"]);

@@ -96,7 +96,7 @@ fn m33_the_report_for_people_counts_what_was_done() {
     let Some(place) = Workplace::with_models() else { return };
     place.write("docs/danube.txt", DANUBE);
     place.write("docs/copies/danube.txt", DANUBE);
-    place.write("docs/map.png", "PNG");
+    place.write("docs/map.png", [0x89, b'P', b'N', b'G', 0, 1, 2]);
     let ingest = place.run(&["ingest", "docs", "--kb", "my.kb"]);
     assert_eq!(ingest.code, 0, "{ingest:?}");
     assert!(
@@ -113,7 +113,7 @@ fn m33_a_fault_in_one_file_does_not_keep_the_others_out() {
     let Some(place) = Workplace::with_models() else { return };
     place.write("docs/danube.txt", DANUBE);
     place.write("docs/records.jsonl", "{\"_id\": \"a\", \"text\": \"The Po flows past Turin.\"}\n{\"_id\": \"b\"}\n");
-    place.write("docs/cut.txt.gz", "no gzip");
+    place.write("docs/cut.txt.gz", &compressed("The Isar flows through Munich.\n")[..20]);
     let report = place.json(&["ingest", "docs", "--kb", "my.kb"], 0);
     assert_eq!(number_at(&report, "/added"), 2, "{report:#}");
     let reasons = each_text(list_at(&report, "/failed"), "reason");
@@ -124,7 +124,7 @@ fn m33_a_fault_in_one_file_does_not_keep_the_others_out() {
 #[test]
 fn nothing_to_take_in_makes_no_knowledge_base() {
     let Some(place) = Workplace::with_models() else { return };
-    place.write("docs/map.png", "PNG");
+    place.write("docs/map.png", [0x89, b'P', b'N', b'G', 0, 1, 2]);
     let before = place.content();
     for arguments in [&["ingest", "docs", "--kb", "my.kb"][..], &["ingest", "-", "--kb", "my.kb"]] {
         let ingest = place.run(arguments);

@@ -14,6 +14,21 @@ pub fn byte_dot(isa: Isa, a: &[i8], b: &[i8]) -> i32 {
     unsafe { dot(isa, a, b) }
 }
 
+/// How a library that hands over addresses compares vectors of `dim` bytes: the larger their product, the smaller the number.
+///
+/// What it returns must be called with the addresses of two vectors of `dim` bytes each that stay where they are for as long as
+/// the call takes, and with nothing else. It is handed to usearch as its metric, which promises that; the type that usearch
+/// asks for has no way to say so.
+#[must_use]
+pub fn byte_metric(isa: Isa, dim: usize) -> Box<dyn Fn(*const i8, *const i8) -> f32 + Send + Sync> {
+    assert!(dim <= 1 << 17, "vectors of {dim} bytes");
+    Box::new(move |a, b| {
+        // SAFETY: both are vectors of `dim` bytes, as the caller promises.
+        let (a, b) = unsafe { (std::slice::from_raw_parts(a, dim), std::slice::from_raw_parts(b, dim)) };
+        -(byte_dot(isa, a, b) as f32)
+    })
+}
+
 kernel! {
     fn dot(a: &[i8], b: &[i8]) -> i32 = generic_dot
 }

@@ -14,7 +14,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anchorite_kernels::{Isa, byte_dot};
+use anchorite_kernels::{Isa, byte_dot, byte_metric};
 use usearch::{Index, IndexOptions, MetricKind, ScalarKind};
 
 use crate::ann_file::{self, Expected};
@@ -69,16 +69,7 @@ impl AnnIndex {
 
     /// Has the library compare vectors with our product. A loaded file brings the library's own back.
     fn compare_bytes(&mut self) {
-        let (isa, dim) = (Isa::detect(), self.dim);
-        // Only the order counts: the nearer, the smaller.
-        let metric = Box::new(move |a: *const i8, b: *const i8| {
-            // SAFETY: the library calls this with two vectors of the index, or one and a query, each of `dim` bytes, and
-            // holds both for as long as the call takes.
-            #[allow(unsafe_code)]
-            let (a, b) = unsafe { (std::slice::from_raw_parts(a, dim), std::slice::from_raw_parts(b, dim)) };
-            -(byte_dot(isa, a, b) as f32)
-        });
-        self.index.change_metric::<i8>(metric);
+        self.index.change_metric::<i8>(byte_metric(Isa::detect(), self.dim));
     }
 
     /// Makes room for `additional` entries more on `threads` threads; must come before [`AnnIndex::add_all`].
