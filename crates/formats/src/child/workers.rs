@@ -137,7 +137,7 @@ impl Workers {
                 Ok(worker)
             }
             Ok(_) | Err(RecvTimeoutError::Timeout) => Err("did not begin as it should".to_owned()),
-            Err(RecvTimeoutError::Disconnected) => Err(format!("{} before it began", ended(worker.process.wait()))),
+            Err(RecvTimeoutError::Disconnected) => Err(format!("{} before it began", ended(&worker.process.wait()))),
         }
     }
 }
@@ -198,7 +198,7 @@ impl Running {
             Ok(Err(how)) => lost(ExtractError::Died { path, how }),
             Err(RecvTimeoutError::Timeout) => lost(ExtractError::Overtime { path, seconds: limits.extraction_seconds }),
             Err(RecvTimeoutError::Disconnected) => {
-                let how = ended(self.worker.process.wait());
+                let how = ended(&self.worker.process.wait());
                 lost(ExtractError::Died { path, how })
             }
         }
@@ -206,10 +206,10 @@ impl Running {
 }
 
 /// How a process ended, as the end of a sentence about it.
-fn ended(status: std::io::Result<ExitStatus>) -> String {
+fn ended(status: &std::io::Result<ExitStatus>) -> String {
     let Ok(status) = status else { return "ended".to_owned() };
     #[cfg(unix)]
-    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
         return match signal {
             6 => "was aborted (out of memory, or of stack)".to_owned(),
             9 => "was killed (out of memory?)".to_owned(),

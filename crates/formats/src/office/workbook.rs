@@ -45,6 +45,7 @@ pub(crate) fn read(bytes: Vec<u8>, stored: Stored, reading: &Reading<'_>) -> Res
     for (index, name) in sheets.sheet_names().into_iter().enumerate() {
         draft.page(u32::try_from(index + 1).unwrap_or(u32::MAX));
         draft.heading(2, &name);
+        draft.gap();
         let written = match &mut sheets {
             Sheets::Xlsx(book) => stream(book, &name, &mut draft),
             other => match other.worksheet_range(&name) {
