@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use common::{Workplace, list_at, number_at, text_at};
+use common::{Workplace, number_at, text_at};
 use serde_json::Value;
 
 struct Watching {
@@ -56,8 +56,8 @@ impl Drop for Watching {
 
 fn sources(place: &Workplace) -> Vec<String> {
     let listed = place.json(&["kb", "list", "--kb", "notes.kb"], 0);
-    let mut sources: Vec<String> =
-        list_at(&listed, "/documents").iter().map(|document| text_at(document, "/source").to_owned()).collect();
+    let listed = listed.as_array().expect("a list");
+    let mut sources: Vec<String> = listed.iter().map(|document| text_at(document, "/source").to_owned()).collect();
     sources.sort();
     sources
 }

@@ -126,7 +126,7 @@ fn f16_a_template_holds_the_text_once_and_tokens_that_are_there() {
     let cases = [
         (with(word_piece(), single, json!([text, text])), "2 times"),
         (with(word_piece(), single, json!([])), "0 times"),
-        (with(word_piece(), single, json!(vec![text.clone(); 20])), "20 pieces"),
+        (with(word_piece(), single, json!(vec![text; 20])), "20 pieces"),
         (with(word_piece(), &format!("{single}/0/SpecialToken/id"), json!("[MASK]")), "none of its special tokens"),
         (with(word_piece(), "/post_processor/special_tokens/[CLS]/ids", json!([1, 2])), "2 numbers for 1 tokens"),
         (with(word_piece(), "/post_processor/type", json!("Other")), "\"Other\""),

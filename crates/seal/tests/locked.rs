@@ -16,7 +16,10 @@ const FOLDER: &str = "ANCHORITE_SEAL_FOLDER";
 /// No case of its own: what the child of a locked process runs. Started by itself, it locks itself and passes too.
 const IS_LOCKED: &str = "m03_a_lock_may_be_asked_for_twice";
 
-const CASES: &[(&str, fn(&Places))] = &[
+/// What a case tries inside the lock, by name.
+type Case = (&'static str, fn(&Places));
+
+const CASES: &[Case] = &[
     ("m03_no_socket_can_be_made", no_socket_can_be_made),
     ("m03_files_open_only_where_allowed", files_open_only_where_allowed),
     ("m03_threads_and_children_are_locked_too", threads_and_children_are_locked_too),

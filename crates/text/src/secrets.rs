@@ -94,7 +94,7 @@ pub fn secrets(text: &str) -> Vec<Secret> {
     let mut found = whole(SecretKind::PrivateKey, &patterns.private_key);
     found.extend(whole(SecretKind::Token, &patterns.token));
     let written = patterns.password.captures_iter(text).filter_map(|captures| captures.get(1));
-    let secret = |value: &str| looks_secret(value.trim_end_matches(['.', ')', ']', '}']));
+    let secret = |value: &str| !value.contains("()") && looks_secret(value.trim_end_matches(['.', ')', ']', '}']));
     found.extend(
         written
             .filter(|value| secret(value.as_str()))
@@ -130,7 +130,7 @@ pub fn redacted(text: &str, secrets: &[Secret]) -> String {
 fn looks_secret(value: &str) -> bool {
     let letters = value.chars().any(char::is_alphabetic);
     let others = value.chars().any(|c| !c.is_alphabetic());
-    let placeholder = value.starts_with(['<', '$', '{', '%', '*']) || value.contains("://") || value.contains("()");
+    let placeholder = value.starts_with(['<', '$', '{', '%', '*']) || value.contains("://");
     letters && others && !placeholder && entropy(value) >= LEAST_ENTROPY
 }
 

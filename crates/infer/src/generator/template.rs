@@ -423,7 +423,7 @@ mod tests {
             assert!(seconds < 30, "{seconds} s: {template}: {problem}");
         }
         // A conversation as long as any context has room for takes a small part of it.
-        let long = (0..2000).fold(Prompt::new(), |prompt, _| prompt.user(&"words ".repeat(20)).assistant("yes"));
+        let long = (0..2000).fold(Prompt::new(), |prompt, _| prompt.user("words ".repeat(20)).assistant("yes"));
         assert!(
             ChatTemplate::new(None).expect("compiles").render(&long.messages, &vocabulary(&model("qwen2"))).is_ok()
         );

@@ -31,8 +31,11 @@ pub(super) fn description_bytes(file: &[u8]) -> Result<u64, String> {
     Ok((file.len() as u64).saturating_sub(numbers))
 }
 
+/// What is told of each message inside another: the number of its field, and its bytes.
+type OnMessage<'f> = dyn FnMut(u64, &[u8]) -> Result<(), String> + 'f;
+
 /// Calls `found` for each field of a message that has a length, with its number.
-fn each_message(mut message: &[u8], found: &mut dyn FnMut(u64, &[u8]) -> Result<(), String>) -> Result<(), String> {
+fn each_message(mut message: &[u8], found: &mut OnMessage<'_>) -> Result<(), String> {
     let all = message.len();
     while !message.is_empty() {
         let at = all - message.len();
