@@ -72,7 +72,7 @@ fn a_missing_file_is_refused() {
 #[test]
 fn an_unreadable_file_is_refused() {
     let Some(place) = Workplace::with_models() else { return };
-    place.write("cut.jsonl.gz", "not gzip at all");
+    place.write("cut.jsonl.gz", b"\x1f\x8b\x08 and no more");
     refuses(&place, &["ingest", "cut.jsonl.gz", "--kb", "new.kb"], &["cut.jsonl.gz", "gzip"]);
     place.write("broken.jsonl", "{\"_id\": \"a\", \"text\": \n");
     refuses(&place, &["ingest", "broken.jsonl", "--kb", "new.kb"], &["broken.jsonl:1", "JSON"]);

@@ -57,7 +57,7 @@ impl Drop for Watching {
 fn sources(place: &Workplace) -> Vec<String> {
     let listed = place.json(&["kb", "list", "--kb", "notes.kb"], 0);
     let mut sources: Vec<String> =
-        list_at(&listed, "/documents").iter().map(|document| text_at(document, "/source").to_owned()).collect();
+        list_at(&listed, "").iter().map(|document| text_at(document, "/source").to_owned()).collect();
     sources.sort();
     sources
 }
