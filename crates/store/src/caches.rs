@@ -219,14 +219,15 @@ impl Record {
         WordIndex::open(files, self.entries)
     }
 
-    fn is_whole(&self, place: &KnowledgeBase, kind: Kind) -> bool {
+    fn is_whole(&self, place: &KnowledgeBase, kind: Kind, dim: usize) -> bool {
         let folder = self.folder(place, kind);
         if self.may_be_mapped(place, kind) {
             return true;
         }
+        // Not the hash alone: what is found whole here may be mapped from now on, and is then not walked again.
         let verified = match kind {
-            Kind::Ann => ann::read_verified(&*place.storage, &folder, &self.sha256).map(|_| ()),
-            Kind::Bm25 => bm25::read_verified(&*place.storage, &folder, &self.sha256).map(|_| ()),
+            Kind::Ann => self.read_ann(place, dim).map(|_| ()),
+            Kind::Bm25 => self.read_bm25(place).map(|_| ()),
         };
         if let Err(reason) = &verified {
             tracing::warn!(folder = %folder.display(), reason, "a search index is damaged and will be built again");
@@ -300,7 +301,7 @@ fn plan(writer: &Writer, kind: Kind, present: &Present) -> Result<Plan, StoreErr
     }
     let may_be_behind = (settings.newer_chunks as f64).max(record.entries as f64 * settings.newer_fraction);
     if newer <= may_be_behind {
-        return Ok(if record.is_whole(place, kind) { Plan::Keep } else { Plan::Build });
+        return Ok(if record.is_whole(place, kind, writer.identity.dim) { Plan::Keep } else { Plan::Build });
     }
     // Words are indexed faster than their index is copied; only the graph of vectors is dear enough to be extended.
     if kind == Kind::Ann

@@ -11,7 +11,8 @@
 //! Architecture invariants, each with the tests that hold it in `tests/store/`:
 //! - What [`Batch::commit`] acknowledged is on disk; what was not is absent, whole (`generations.rs`, `processes.rs`).
 //! - A removed chunk is in no result, whatever the state of the caches (`model.rs`, `caches.rs`).
-//! - A cache is used only if its bytes have the hash that the database records; without caches results are the same
+//! - A cache is used only if its bytes have the hash that the database records, or if it is the very file that this machine
+//!   wrote and found whole (by its stamp); without caches results are the same
 //!   (`caches.rs`).
 //! - One writer, any number of readers; a reader sees the generation that it opened (`generations.rs`, `processes.rs`).
 //! - Identifiers are never used again (`documents.rs`).

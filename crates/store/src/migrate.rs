@@ -37,6 +37,7 @@ fn run(connection: &mut Connection, format: i64) -> rusqlite::Result<()> {
              UPDATE sources SET dated = added_at;",
         )?;
         transaction.execute_batch(schema::HISTORY)?;
+        transaction.execute_batch(schema::MEMORY_INDEXES)?;
         audit::chain_all(&transaction)?;
         transaction.execute_batch(schema::AUDIT_IS_APPEND_ONLY)?;
     }

@@ -135,6 +135,12 @@ CREATE TABLE caches (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// For what expires, and for what happened to a source.
+pub(crate) const MEMORY_INDEXES: &str = "
+CREATE INDEX sources_by_expiry ON sources (expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX audit_by_source ON audit (source);
+";
+
 /// Lines of the audit trail are written once.
 pub(crate) const AUDIT_IS_APPEND_ONLY: &str = "
 CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
@@ -239,7 +245,7 @@ fn use_wal(connection: &Connection, folder: &Path) -> Result<(), StoreError> {
 
 fn create_tables(connection: &mut Connection, identity: &Identity, now: i64) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
-    for part in [TABLES, HISTORY, CACHES, AUDIT_IS_APPEND_ONLY] {
+    for part in [TABLES, HISTORY, CACHES, MEMORY_INDEXES, AUDIT_IS_APPEND_ONLY] {
         transaction.execute_batch(part)?;
     }
     let entries = [

@@ -39,6 +39,9 @@ const NARROW: usize = 60_000;
 /// … and up to this part of all: a search of the graph would walk past too many that are not wanted.
 const NARROW_SHARE: usize = 16;
 
+/// Without a cache, up to so many vectors are fetched by their numbers; of more, all are read in their order.
+const FETCHED_ONE_BY_ONE: usize = 2_000;
+
 /// What is needed to search vectors: the cache, if there is a good one, and the rest.
 pub(crate) struct Meaning {
     cached: Option<CachedVectors>,
@@ -215,7 +218,7 @@ impl Snapshot {
     fn compare_all(&self, query: &[f32], selection: &Selection, top: &mut TopK) -> Result<(), StoreError> {
         let (connection, folder) = (self.connection(), self.folder());
         match selection {
-            Selection::Only(chunks) if chunks.len() < 2_000 => {
+            Selection::Only(chunks) if chunks.len() <= FETCHED_ONE_BY_ONE => {
                 vectors::rescore(&connection, folder, query, chunks.iter(), top)
             }
             _ => vectors::scan(&connection, folder, query, 0, selection, top),

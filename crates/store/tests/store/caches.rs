@@ -12,6 +12,8 @@ use anchorite_store::{CacheSettings, Disk, Hit, KnowledgeBase, Refreshed, Snapsh
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use rusqlite::Connection;
+use sha2::{Digest, Sha256};
 use tempfile::{TempDir, tempdir};
 
 use crate::support::{add, delete, document, eager, embed, invented, model, snapshot, word, writer};
@@ -413,4 +415,32 @@ fn f09_a_changed_or_copied_file_is_not_mapped_but_read_and_checked() {
     let mut open = writer(&place);
     let refreshed = open.refresh_caches(&mut |_, _| ()).expect("refreshed");
     assert_ne!((refreshed.ann, refreshed.bm25), (Refreshed::NotNeeded, Refreshed::NotNeeded));
+}
+
+/// Whoever made the knowledge base could also write the hash: the structure is walked before a file is trusted for good.
+#[test]
+fn f10_a_hostile_file_with_a_right_hash_is_not_kept_and_so_never_mapped() {
+    let folder = mixed(7);
+    let right = answers(&snapshot(folder.path()));
+    let file = files(folder.path()).into_iter().find(|file| file.ends_with("index.usearch")).expect("the graph");
+    let mut bytes = fs::read(&file).expect("read");
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four")) as usize;
+    let entry = 8 + number(0) * number(4) + 64 + 8 + 16 + 8;
+    bytes[entry..entry + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+    fs::write(&file, &bytes).expect("written");
+    let mut hash = Sha256::new();
+    for part in [&b"index.usearch"[..], &bytes] {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let database = Connection::open(folder.path().join("anchorite.db")).expect("opens");
+    database.execute("UPDATE caches SET sha256 = ?1 WHERE kind = 'ann'", [hash]).expect("forged");
+    drop(database);
+    // So lazy that nothing but damage makes it build.
+    let lazy = CacheSettings { newer_chunks: 10_000, removed_fraction: 1.0, ..mapped() };
+    let place = KnowledgeBase::at(folder.path()).with_settings(lazy);
+    assert_eq!(answers(&place.snapshot().expect("opens")), right);
+    assert_eq!(refresh(&mut writer(&place)).0, Refreshed::Built);
+    assert_eq!(answers(&place.snapshot().expect("opens")).1, right.1);
 }

@@ -260,24 +260,22 @@ fn f04_f05_a_medium_that_fails_once_or_for_ever_loses_nothing() {
             1 => (Fault::Once(at, Kind::Full), Kind::Full),
             _ => (Fault::Forever(at, Kind::Full), Kind::Full),
         };
-        {
-            let mut bench = Bench::new();
-            bench.disk.fail(Some(fault));
-            let what = format!("{fault:?}");
-            if let Err((_, error)) = bench.run(0) {
-                let told = match &error {
-                    StoreError::StorageFull { .. } => kind == Kind::Full,
-                    StoreError::Sqlite { .. } | StoreError::Io { .. } | StoreError::Index { .. } => true,
-                    _ => false,
-                };
-                assert!(told, "{what}: {error:?}");
-            }
-            bench.disk.fail(None);
-            bench.check(&what);
-            let mut writer = bench.open().unwrap_or_else(|error| panic!("{what}: {error}"));
-            bench.take(Step::Add(9, 99), &mut writer).unwrap_or_else(|error| panic!("{what}: {error}"));
-            drop(writer);
-            bench.check(&what);
+        let mut bench = Bench::new();
+        bench.disk.fail(Some(fault));
+        let what = format!("{fault:?}");
+        if let Err((_, error)) = bench.run(0) {
+            let told = match &error {
+                StoreError::StorageFull { .. } => kind == Kind::Full,
+                StoreError::Sqlite { .. } | StoreError::Io { .. } | StoreError::Index { .. } => true,
+                _ => false,
+            };
+            assert!(told, "{what}: {error:?}");
         }
+        bench.disk.fail(None);
+        bench.check(&what);
+        let mut writer = bench.open().unwrap_or_else(|error| panic!("{what}: {error}"));
+        bench.take(Step::Add(9, 99), &mut writer).unwrap_or_else(|error| panic!("{what}: {error}"));
+        drop(writer);
+        bench.check(&what);
     }
 }
