@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use anchorite_core::Document;
-use anchorite_store::{Custody, Expiry, days};
+use anchorite_core::days;
+use anchorite_store::{Custody, Expiry};
 use anchorite_text::{SecretKind, redacted, secrets};
 use serde::{Deserialize, Serialize};
 

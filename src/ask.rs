@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorite_core::{Answer, Budget, BudgetLimits, Embedder, Generator, Passage, Reranker, RetrieveError, Retriever};
+use anchorite_core::{
+    Answer, Budget, BudgetLimits, ConflictRule, Embedder, Generator, Passage, Reranker, RetrieveError, Retriever,
+};
 use anchorite_graph::{Checkpoint, Checkpointer, Event, FolderCheckpointer, RunOptions, ThreadId};
 use anchorite_rag::{INSTRUCTIONS, Parts, Piece, RagState, Settings, Strategy, build, conclude};
 
-use crate::models::opinion_of;
+use crate::models::{opinion_of, probe_of};
 use crate::{Engine, Error, SearchOptions, ViewOptions};
 
 /// Passages that the cross-encoder reads for each query of the loop: few are kept, and there are several queries.
-const RERANKED: usize = 20;
+pub(crate) const RERANKED: usize = 20;
 
 /// Folder of a knowledge base that keeps the checkpoints of its threads.
 pub(crate) const THREADS: &str = "threads";
@@ -31,6 +33,8 @@ pub struct AskOptions {
     pub no_generator: bool,
     /// What is left out, beside what the settings leave out.
     pub without: Vec<Piece>,
+    /// Which of two documents that contradict each other is followed; `None` leaves it to the settings.
+    pub conflicts: Option<ConflictRule>,
     /// Who asks, and of which documents.
     pub view: ViewOptions,
 }
@@ -97,6 +101,7 @@ impl Engine {
         let retriever = self.retriever(kb, &search, RERANKED)?;
         let mut settings = self.settings.clone();
         settings.without.extend(&options.without);
+        settings.conflicts = options.conflicts.unwrap_or(settings.conflicts);
         let embedder = Some(self.models.embedder()?);
         let reranker = self.models.reranker()?;
         let generator = if options.no_generator { None } else { self.models.generator()? };
@@ -105,6 +110,10 @@ impl Engine {
             generator.remember_instructions(&file, INSTRUCTIONS, &Budget::unlimited())?;
         }
         settings.opinion = settings.opinion.or(generator.as_deref().and_then(opinion_of));
+        let probe = match generator.as_deref() {
+            Some(generator) => probe_of(generator, settings.probe.as_deref())?,
+            None => None,
+        };
         // The clock starts once the models are there: opening them is not part of thinking.
         let budget = Budget::new(options.budget.clone());
         let parts = Parts {
@@ -112,6 +121,8 @@ impl Engine {
             embedder: embedder.as_deref().map(|model| model as &dyn Embedder),
             reranker: reranker.as_ref().map(Arc::as_ref).map(|model| model as &dyn Reranker),
             generator: generator.as_ref().map(Arc::as_ref).map(|model| model as &dyn Generator),
+            probe: probe.as_ref(),
+            asker: options.view.viewer.name(),
             settings: &settings,
         };
         let graph = build(options.strategy, &parts)?;
@@ -150,8 +161,8 @@ fn progress(event: &Event<'_, RagState>) -> Option<Progress> {
     }
 }
 
-/// A retriever for drawing graphs, which run nothing.
-struct Nothing;
+/// A retriever where nothing is searched.
+pub(crate) struct Nothing;
 
 impl Retriever for Nothing {
     fn retrieve(&self, _: &str, _: usize) -> Result<Vec<Passage>, RetrieveError> {
@@ -165,7 +176,15 @@ impl Retriever for Nothing {
 /// Never for the graphs that ship.
 pub fn strategy_graph(strategy: Strategy) -> Result<(String, String), Error> {
     let settings = Settings::default();
-    let parts = Parts { retriever: &Nothing, embedder: None, reranker: None, generator: None, settings: &settings };
+    let parts = Parts {
+        retriever: &Nothing,
+        embedder: None,
+        reranker: None,
+        generator: None,
+        probe: None,
+        asker: None,
+        settings: &settings,
+    };
     let graph = build(strategy, &parts)?;
     Ok((graph.mermaid(), graph.dot()))
 }

@@ -4,6 +4,7 @@ use anchorite_core::{InferenceError, LimitExceeded, RetrieveError};
 use anchorite_graph::{CheckpointError, CompileError, RunError, ThreadIdError};
 use anchorite_infer::LoadError;
 use anchorite_models::ModelError;
+use anchorite_rag::MeetError;
 use anchorite_store::StoreError;
 use anchorite_text::ChunkError;
 use thiserror::Error;
@@ -75,7 +76,25 @@ pub enum Error {
     /// A thread has a name that can't be used.
     #[error(transparent)]
     Thread(#[from] ThreadIdError),
+    /// A probe can't be used.
+    #[error("{origin}: {problem}; fit one with `anchorite eval held --fit FILE`, or leave `probe` out of the settings")]
+    Probe {
+        /// The file, or what it is otherwise.
+        origin: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// Some size is beyond what is allowed.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
+}
+
+impl From<MeetError> for Error {
+    fn from(error: MeetError) -> Self {
+        match error {
+            MeetError::Compile(error) => error.into(),
+            MeetError::Run(error) => error.into(),
+            MeetError::Inference(error) => error.into(),
+        }
+    }
 }

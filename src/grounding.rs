@@ -1,9 +1,10 @@
 //! Grading a claim against a text, with the judges that the loop uses.
 
-use anchorite_core::{Budget, Embedder, Generator, LimitExceeded, Passage, Reranker, RetrieveError, Retriever, Scores};
+use anchorite_core::{Budget, Embedder, Generator, LimitExceeded, Passage, Reranker, Scores};
 use anchorite_rag::{Parts, Settings, Signals, readable, support};
 use anchorite_text::Chunker;
 
+use crate::ask::Nothing;
 use crate::ingest::chunker_for;
 use crate::models::opinion_of;
 use crate::{Engine, Error};
@@ -48,10 +49,12 @@ impl Engine {
         let opinion = self.settings.opinion.or(generator.as_deref().and_then(opinion_of));
         let settings = Settings { judge_tokens: Some(JUDGED), opinion, ..self.settings.clone() };
         let parts = Parts {
-            retriever: &NoRetrieval,
+            retriever: &Nothing,
             embedder: Some(&*embedder),
             reranker: reranker.as_deref().map(|model| model as &dyn Reranker),
             generator: generator.as_deref().map(|model| model as &dyn Generator),
+            probe: None,
+            asker: None,
             settings: &settings,
         };
         let budget = Budget::unlimited();
@@ -74,16 +77,8 @@ fn passages(chunker: &Chunker, evidence: &str, embedder: &dyn Embedder) -> Resul
         end: chunk.end,
         text: chunk.text,
         dated: 0,
+        owner: String::new(),
         scores: Scores::default(),
     };
     Ok(chunker.chunk("", evidence, embedder)?.into_iter().map(passage).collect())
-}
-
-/// The evidence is given; nothing is searched.
-struct NoRetrieval;
-
-impl Retriever for NoRetrieval {
-    fn retrieve(&self, _: &str, _: usize) -> Result<Vec<Passage>, RetrieveError> {
-        Ok(Vec::new())
-    }
 }

@@ -25,19 +25,22 @@ mod grounding;
 mod ingest;
 mod management;
 mod models;
+mod probing;
 mod ranking;
 mod search;
 mod watch;
 mod why_not;
 
 pub use anchorite_core as core;
-pub use anchorite_core::{Answer, BudgetLimits, Limits, Passage, Scores, Status};
+pub use anchorite_core::{Answer, BudgetLimits, ConflictRule, Limits, Passage, Scores, Status};
 pub use anchorite_formats as formats;
 pub use anchorite_graph as graph;
 pub use anchorite_infer::{DeviceChoice, Precision, default_threads, set_threads, threads};
 pub use anchorite_models as model_files;
 pub use anchorite_models::{ModelRole, Profile};
-pub use anchorite_rag::{Expanded, Expansion, Piece, RagState, Settings, Signals, Strategy, Variant};
+pub use anchorite_rag::{
+    Expanded, Expansion, MadeQuestion, Met, Piece, Probe, RagState, Settings, Signals, Strategy, Variant,
+};
 pub use anchorite_store as store;
 pub use anchorite_store::Mode;
 

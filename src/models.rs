@@ -1,12 +1,13 @@
 //! The three models, found in the library and opened when first needed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anchorite_core::{Generator, ModelFingerprint};
 use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, LoadError, LocalGenerator, Precision};
 use anchorite_models::{Manifest, ModelError, ModelFolder, ModelLibrary, ModelRole, Profile, Wanted, fingerprint};
+use anchorite_rag::Probe;
 use serde::Serialize;
 
 use crate::Error;
@@ -41,6 +42,23 @@ pub(crate) fn opinion_of(generator: &LocalGenerator) -> Option<anchorite_rag::Op
     let name = &Generator::fingerprint(generator).name;
     let known = Manifest::built_in().model(name)?.opinion?;
     Some(anchorite_rag::OpinionScale { slope: known.slope, offset: known.offset })
+}
+
+/// What is known of its states where passages hold an answer: from the file `given`, or of this build.
+pub(crate) fn probe_of(generator: &LocalGenerator, given: Option<&Path>) -> Result<Option<Probe>, Error> {
+    let name = &Generator::fingerprint(generator).name;
+    let refused = |origin: String| move |problem| Error::Probe { origin, problem };
+    match given {
+        Some(path) => {
+            let origin = path.display().to_string();
+            let text =
+                std::fs::read_to_string(path).map_err(|error| error.to_string()).map_err(refused(origin.clone()))?;
+            Probe::read(&text, name).map(Some).map_err(refused(origin))
+        }
+        None => anchorite_models::probe(name)
+            .map(|text| Probe::read(text, name).map_err(refused(format!("the probe of this build for {name}"))))
+            .transpose(),
+    }
 }
 
 struct Slot<M>(Mutex<Option<Arc<M>>>);

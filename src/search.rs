@@ -227,6 +227,8 @@ impl Engine {
             embedder: retriever.embedder.as_deref().map(|model| model as &dyn Embedder),
             reranker: None,
             generator: generator.as_deref().map(|model| model as &dyn Generator),
+            probe: None,
+            asker: None,
             settings: &self.settings,
         };
         Ok(expand(&parts, query, ways, &Budget::unlimited())?)

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anchorite_core::{Embedder, Embedding, Passage, Reranker, Retriever, Role};
+use anchorite_core::{Embedder, Embedding, Passage, Reranker, Retriever, Role, days};
 use anchorite_rag::{Parts, relevance};
-use anchorite_store::{Hit, KnowledgeBase, Placed, Snapshot, StoreError, StoredDocument, Viewer, days};
+use anchorite_store::{Hit, KnowledgeBase, Placed, Snapshot, StoreError, StoredDocument, Viewer};
 use serde::Serialize;
 
 use crate::management::find_document;
@@ -176,6 +176,8 @@ impl Engine {
             embedder: None,
             reranker: reranker.as_deref().map(|model| model as &dyn Reranker),
             generator: None,
+            probe: None,
+            asker: None,
             settings,
         };
         let graded = relevance(&parts, &ranked[rank - 1..rank], &[&query])?;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anchorite::ViewOptions;
 use anchorite::store::{self, Expiry, Viewer};
+use anchorite::{ConflictRule, ViewOptions};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -144,6 +144,9 @@ pub(crate) struct Custody {
     /// When they go: a day (2027-01-31), a number of days from now (90d), or never
     #[arg(long, value_name = "WHEN")]
     pub(crate) expires: Option<String>,
+    /// The day they are of [default: what the document says, or today]
+    #[arg(long, value_name = "DAY")]
+    pub(crate) dated: Option<String>,
 }
 
 /// Who makes a change.
@@ -237,12 +240,16 @@ pub(crate) struct Ask {
     /// Most seconds
     #[arg(long, default_value_t = 600, value_name = "S")]
     pub(crate) timeout: u64,
-    /// Leave parts of the loop out: rerank, links, grades, notes, hypothesis, support, usefulness, distrust
+    /// Leave parts of the loop out: rerank, links, grades, notes, hypothesis, held, support, usefulness, distrust
     #[arg(long, value_delimiter = ',', value_name = "PART,…")]
     pub(crate) without: Vec<String>,
     /// Show the path of nodes taken and the time each took
     #[arg(long)]
     pub(crate) trace: bool,
+    /// Which of two documents that contradict each other is followed: both (neither before the other), newest, owner (what is
+    /// the asker's) [default: both]
+    #[arg(long, value_name = "RULE")]
+    pub(crate) conflicts: Option<ConflictRule>,
     /// Answer in sentences of the documents, without the generator
     #[arg(long)]
     pub(crate) no_generator: bool,
@@ -293,9 +300,13 @@ pub(crate) enum BenchWhat {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchSearch {
-    /// A new folder for the knowledge base; it is left there
+    /// A new folder for a knowledge base of invented vectors, which is left there; with --asked, one that exists
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
+    /// Search the knowledge base that is there for these queries, lines of JSON with "text", plain or .gz, instead of
+    /// inventing one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["vectors", "dim", "save"])]
+    pub(crate) asked: Option<PathBuf>,
     /// Vectors
     #[arg(long, default_value_t = 100_000, value_name = "N", value_parser = positive)]
     pub(crate) vectors: usize,
@@ -468,7 +479,8 @@ impl View {
 impl Custody {
     pub(crate) fn resolve(&self) -> Result<store::Custody> {
         let expiry = self.expires.as_deref().map(expiry).transpose().context("--expires")?;
-        Ok(store::Custody { owner: self.owner.clone(), access: self.access.clone(), dated: None, expiry })
+        let dated = self.dated.as_deref().map(day).transpose().context("--dated")?;
+        Ok(store::Custody { owner: self.owner.clone(), access: self.access.clone(), dated, expiry })
     }
 }
 
@@ -478,6 +490,10 @@ impl Actor {
         let user = || ["USER", "USERNAME", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
         self.by.clone().or_else(user).unwrap_or_default()
     }
+}
+
+fn day(text: &str) -> Result<i64> {
+    anchorite::core::days::milliseconds(text).with_context(|| format!("{text:?} is no day (2027-01-31)"))
 }
 
 /// A day, a number of days from now, or never.
@@ -490,7 +506,7 @@ fn expiry(text: &str) -> Result<Expiry> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         return Ok(Expiry::At(i64::try_from(now).unwrap_or(i64::MAX).saturating_add(i64::from(days) * DAY)));
     }
-    match store::days::milliseconds(text) {
+    match anchorite::core::days::milliseconds(text) {
         Some(moment) => Ok(Expiry::At(moment)),
         None => bail!("{text:?} is no day (2027-01-31), no number of days (90d), and not \"never\""),
     }

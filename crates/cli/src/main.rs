@@ -10,6 +10,8 @@ mod sealing;
 mod settings;
 
 use std::process::ExitCode;
+#[cfg(unix)]
+use std::sync::Arc;
 
 use anchorite::Engine;
 use anyhow::Result;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::from(2),
         };
     }
+    outlive_limits_of_files();
     tracing_subscriber::fmt()
         .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("ANCHORITE_LOG").unwrap_or_else(|_| "warn".into()))
         .with_writer(std::io::stderr)
@@ -61,6 +64,14 @@ fn main() -> ExitCode {
             Output { json: false, quiet: false }.remark(format_args!("anchorite: {error:#}"));
             ExitCode::from(2)
         }
+    }
+}
+
+/// A file that may not grow any further is an error like any other, and not the end of the process.
+fn outlive_limits_of_files() {
+    #[cfg(unix)]
+    if let Err(error) = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()) {
+        tracing::debug!(%error, "a file that may grow no further will end the process");
     }
 }
 

@@ -93,6 +93,7 @@ fn command_places(command: &Command, places: &mut Places) -> Result<()> {
                 [&workload.text, &workload.prompts].into_iter().flatten().for_each(|path| read(path, places));
             }
             BenchWhat::Search(workload) => {
+                workload.asked.iter().for_each(|path| read(path, places));
                 for folder in std::iter::once(&workload.folder).chain(&workload.save) {
                     make(folder)?;
                     places.write(folder);
@@ -111,6 +112,18 @@ fn eval_places(action: &EvalAction, places: &mut Places) -> Result<()> {
         EvalAction::Grounding(grounding) => (&grounding.data.data, &grounding.data.cache, &None),
         EvalAction::Qa(questions) | EvalAction::Loop(questions) => {
             (&questions.data.data, &questions.data.cache, &questions.results)
+        }
+        EvalAction::Held(held) => {
+            if let Some(file) = &held.fit {
+                places.write(file);
+            }
+            (&held.data.data, &held.data.cache, &None)
+        }
+        EvalAction::Make(made) => {
+            make(&made.out)?;
+            places.write(&made.out);
+            places.write(&made.place.kb);
+            return Ok(());
         }
         EvalAction::Attacks(attacks) => (&attacks.data, &attacks.cache, &None),
     };

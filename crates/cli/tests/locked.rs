@@ -79,6 +79,43 @@ fn m03_what_a_sealed_command_was_not_given_it_can_not_read() {
     assert!(!found.stdout.contains("swordfish is") && !found.stdout.contains("secret"), "{found:?}");
 }
 
+/// One page with one line of text.
+fn small_pdf(line: &str) -> Vec<u8> {
+    let content = format!("BT /F1 12 Tf 72 700 Td ({line}) Tj ET");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 5 0 R /Resources << /Font << /F1 4 0 R >> >> >>"
+            .to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+    ];
+    let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
+    for (index, object) in objects.iter().enumerate() {
+        table.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
+    }
+    let start = file.len();
+    file.push_str(&format!("xref\n0 6\n0000000000 65535 f \n{table}trailer\n<< /Size 6 /Root 1 0 R >>\n"));
+    file.push_str(&format!("startxref\n{start}\n%%EOF\n"));
+    file.into_bytes()
+}
+
+#[test]
+fn m03_a_sealed_process_has_files_taken_apart_by_a_child_inside_the_lock() {
+    let Some(place) = Workplace::with_models() else { return };
+    if !can_seal(&place) {
+        return;
+    }
+    place.write("papers/bridge.pdf", small_pdf("The Wenlow bridge is 418 metres long."));
+    place.write("papers/damaged.pdf", "%PDF-1.7 and no more");
+    let ingest = place.json(&["ingest", "papers", "--kb", "papers.kb", "--sealed"], 0);
+    assert_eq!(number_at(&ingest, "/added"), 1, "{ingest:#}");
+    assert_eq!(text_at(&ingest, "/failed/0/source"), "papers/damaged.pdf", "{ingest:#}");
+    let found = place.json(&["search", "How long is the bridge?", "--kb", "papers.kb", "--sealed"], 0);
+    assert!(text_at(&found, "/results/0/text").contains("418 metres"), "{found:#}");
+}
+
 /// Every thread of a sealed command is filtered, and no call of it names a family of the internet.
 #[test]
 fn m03_f38_a_sealed_command_makes_no_socket_at_all() {

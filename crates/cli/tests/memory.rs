@@ -198,3 +198,44 @@ fn m48_why_not_names_the_stage_and_the_remedy() {
     let never = place.json(&["kb", "why-not", "elsewhere.txt", query, "--kb", "rivers.kb"], 1);
     assert_eq!(text_at(&never, "/stages/0/finding"), "it was never taken in");
 }
+
+#[test]
+fn m37_what_is_followed_where_documents_contradict_each_other_is_a_rule() {
+    let Some(place) = Workplace::with_models() else { return };
+    place.write("old/bridge.txt", "The Wenlow bridge is 77 metres long.\n");
+    place.write("new/bridge.txt", "The Wenlow bridge is 418 metres long. It was widened by the county.\n");
+    for arguments in [
+        &["ingest", "old", "--kb", "k.kb", "--owner", "ann", "--access", "public", "--dated", "2001-05-06"][..],
+        &["ingest", "new", "--kb", "k.kb"],
+        &["kb", "set", "new/bridge.txt", "--kb", "k.kb", "--dated", "2020-01-02"],
+    ] {
+        let run = place.run(arguments);
+        assert_eq!(run.code, 0, "{run:?}");
+    }
+    let ask = |more: &[&str]| {
+        let ask = ["ask", "How long is the Wenlow bridge?", "--kb", "k.kb", "--no-generator"];
+        place.json(&[&ask[..], more].concat(), 0)
+    };
+    let both = ask(&[]);
+    assert_eq!(text_at(&both, "/conflict/rule"), "both");
+    assert_eq!(at(&both, "/conflict/decided"), false);
+    for said in ["77 metres", "418 metres", "2001-05-06", "2020-01-02", "Another document says otherwise"] {
+        assert!(text_at(&both, "/answer").contains(said), "{said}: {both:#}");
+    }
+    for (rule, as_whom, followed, other, said) in [
+        ("newest", "ann", "418", "77", "of 2001-05-06, says otherwise (the newest is followed"),
+        ("owner", "ann", "77", "418", "what is ann's is followed"),
+    ] {
+        let answer = ask(&["--conflicts", rule, "--as", as_whom]);
+        assert_eq!((text_at(&answer, "/conflict/rule"), at(&answer, "/conflict/decided")), (rule, &true.into()));
+        let (first, rest) = text_at(&answer, "/answer").split_once('\n').expect("two lines");
+        assert!(first.contains(followed) && !first.contains(other), "{answer:#}");
+        assert!(rest.contains(other) && rest.contains(said), "{answer:#}");
+        assert!(text_at(&answer, "/conflict/followed/citation/quote").contains(followed), "{answer:#}");
+    }
+    // The setting says the same, and a name that is none is refused.
+    place.write("anchorite.toml", "[loop]\nconflicts = \"newest\"\n");
+    assert_eq!(text_at(&ask(&[]), "/conflict/rule"), "newest");
+    let none = ["ask", "How long?", "--kb", "k.kb", "--conflicts", "oldest"];
+    place.run(&none).is_refused(&["oldest", "both, newest and owner"]);
+}

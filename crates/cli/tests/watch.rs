@@ -18,9 +18,9 @@ struct Watching {
 }
 
 impl Watching {
-    fn begin(place: &Workplace) -> Self {
+    fn begin(place: &Workplace, more: &[&str]) -> Self {
         let mut process = place
-            .command(&["ingest", "notes", "--kb", "notes.kb", "--watch", "--json"])
+            .command(&[&["ingest", "notes", "--kb", "notes.kb", "--watch", "--json"], more].concat())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -67,7 +67,7 @@ fn m33_a_watched_folder_is_followed_until_ctrl_c() {
     let Some(place) = Workplace::with_models() else { return };
     place.write("notes/a.txt", "The Danube is 2,850 km long.");
     place.write("notes/records.jsonl", "{\"_id\": \"1\", \"text\": \"One.\"}\n{\"_id\": \"2\", \"text\": \"Two.\"}\n");
-    let watching = Watching::begin(&place);
+    let watching = Watching::begin(&place, &[]);
     assert_eq!(number_at(&watching.next(), "/added"), 3);
 
     place.write("notes/b.txt", "The Rhine is 1,233 km long.");
@@ -97,7 +97,7 @@ fn m33_a_watched_folder_is_followed_until_ctrl_c() {
 fn f32_a_file_that_is_being_written_is_read_when_it_is_whole() {
     let Some(place) = Workplace::with_models() else { return };
     place.write("notes/a.txt", "The Danube is 2,850 km long.");
-    let watching = Watching::begin(&place);
+    let watching = Watching::begin(&place, &[]);
     watching.next();
     let mut file = fs::File::create(place.path().join("notes/slow.txt")).expect("a file");
     for part in 0..12 {
@@ -111,4 +111,23 @@ fn f32_a_file_that_is_being_written_is_read_when_it_is_whole() {
     assert_eq!(watching.interrupt(), Some(130));
     let shown = place.json(&["kb", "show", "notes/slow.txt", "--kb", "notes.kb"], 0);
     assert!(shown.to_string().contains("Part 11 of a text"), "{shown:#}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn m03_m33_a_sealed_process_follows_too() {
+    let Some(place) = Workplace::with_models() else { return };
+    let tried = place.run(&["graph", "simple", "--sealed"]);
+    if tried.code != 0 {
+        return eprintln!("skipped: {}", tried.stderr.trim());
+    }
+    place.write("notes/a.txt", "The Danube is 2,850 km long.");
+    let watching = Watching::begin(&place, &["--sealed"]);
+    assert_eq!(number_at(&watching.next(), "/added"), 1);
+    place.write("notes/deep/b.csv", "river,km\nRhine,1233\nElbe,1094\n");
+    assert_eq!(number_at(&watching.next(), "/added"), 1);
+    fs::remove_file(place.path().join("notes/a.txt")).expect("removed");
+    assert_eq!(number_at(&watching.next(), "/removed"), 1);
+    assert_eq!(watching.interrupt(), Some(130));
+    assert_eq!(sources(&place), ["notes/deep/b.csv"]);
 }

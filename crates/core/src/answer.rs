@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BudgetExceeded, Spent};
+use crate::{BudgetExceeded, Conflict, Spent};
 
 /// How a question ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +77,9 @@ pub struct StepRecord {
 /// What the judges of an answer said, before it became probabilities. `None`: the judge was not there or not asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
+    /// Probability that the passages hold the answer, read from the generator's state.
+    #[serde(default)]
+    pub held: Option<f32>,
     /// The generator's probability that the passages say all that the answer says.
     pub supported: Option<f32>,
     /// The generator's probability that the answer gives what is asked for.
@@ -118,6 +121,9 @@ pub struct Answer {
     pub claims: Vec<Claim>,
     /// All citations, each once.
     pub citations: Vec<Citation>,
+    /// A document that says otherwise, and what is followed; `None` if none was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflict: Option<Conflict>,
     /// Probability that the answer is right, 0 … 1; 0 if declined.
     pub confidence: f32,
     /// What is missing; empty if answered.

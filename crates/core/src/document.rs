@@ -177,6 +177,9 @@ pub struct Passage {
     /// The date its document is of, in milliseconds since 1970; 0 if unknown.
     #[serde(default)]
     pub dated: i64,
+    /// Whose its document is; empty if nobody's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
     /// How it was found.
     pub scores: Scores,
 }

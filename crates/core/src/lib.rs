@@ -5,6 +5,8 @@
 
 mod answer;
 mod budget;
+mod conflict;
+pub mod days;
 mod document;
 mod embedding;
 mod error;
@@ -14,6 +16,7 @@ mod typed;
 
 pub use answer::{Answer, AnswerState, Citation, Claim, Judged, Status, StepRecord, Verdict};
 pub use budget::{Budget, BudgetExceeded, BudgetLimits, Spent};
+pub use conflict::{Conflict, ConflictRule, ConflictSide, UnknownRule};
 pub use document::{Chunk, ContentHash, Document, Landmark, LandmarkKind, Passage, Scores, titled};
 pub use embedding::{Embedding, EmbeddingError};
 pub use error::{InferenceError, RetrieveError};

@@ -282,6 +282,22 @@ pub trait Generator: TokenCounter {
     /// # Errors
     /// As [`Generator::generate`]; also if `options` is empty.
     fn choose(&self, prompt: &Prompt, options: &[&str], budget: &Budget) -> Result<Vec<f32>, InferenceError>;
+
+    /// What the last token of `prompt` has come to after each of `layers`, counted from 0: the hidden state that the next
+    /// layer reads, as many numbers as the model is wide. No text is written. `None` from a generator that has no such
+    /// states, or fewer layers.
+    ///
+    /// # Errors
+    /// As [`Generator::generate`].
+    fn states(
+        &self,
+        prompt: &Prompt,
+        layers: &[usize],
+        budget: &Budget,
+    ) -> Result<Option<Vec<Vec<f32>>>, InferenceError> {
+        let _ = (prompt, layers, budget);
+        Ok(None)
+    }
 }
 
 /// Finds passages. The facade implements it over a knowledge base, an embedder and a reranker.

@@ -3,6 +3,7 @@
 use anchorite_core::{Answer, AnswerState, Budget, Citation, InferenceError, Passage, Status, Verdict};
 use anchorite_graph::Run;
 
+use crate::conflict::settle;
 use crate::extract::conditions;
 use crate::grade::contradiction;
 use crate::prompts::{UNKNOWN, is_refusal};
@@ -28,6 +29,7 @@ pub fn conclude(parts: &Parts<'_>, run: &Run<RagState>, budget: &Budget) -> Resu
         answer: String::new(),
         claims: Vec::new(),
         citations: Vec::new(),
+        conflict: None,
         confidence: 0.0,
         missing: Vec::new(),
         rounds: budget.spent().rounds,
@@ -44,11 +46,10 @@ pub fn conclude(parts: &Parts<'_>, run: &Run<RagState>, budget: &Budget) -> Resu
     Ok(answer)
 }
 
-/// A partial answer must hold at least one supported claim, and not be far from what was asked.
+/// A partial answer must hold at least one supported claim, and be what was asked for, or a part of it.
 fn worth_showing(draft: &Draft, settings: &Settings) -> bool {
-    !draft.refusal
-        && draft.usefulness >= settings.usefulness / 2.0
-        && draft.claims.iter().any(|claim| claim.verdict == Verdict::Supported)
+    let least = if draft.unanswered.is_empty() { settings.usefulness } else { settings.usefulness / 2.0 };
+    !draft.refusal && draft.usefulness >= least && draft.claims.iter().any(|claim| claim.verdict == Verdict::Supported)
 }
 
 fn show(parts: &Parts<'_>, state: &RagState, draft: &Draft, answer: &mut Answer) -> Result<(), InferenceError> {
@@ -75,12 +76,9 @@ fn show(parts: &Parts<'_>, state: &RagState, draft: &Draft, answer: &mut Answer)
     }
     // What code computed has weighed the documents against each other already.
     let weighed = !draft.notes.is_empty() || !parts.settings.has(Piece::Distrust);
-    let otherwise = if weighed { None } else { contradiction(&state.question, &draft.claims, &evidence) };
-    if let Some(claim) = otherwise {
-        answer.answer.push('\n');
-        answer.answer.push_str(&claim.text);
-        answer.confidence /= 2.0;
-        answer.claims.push(claim);
+    let otherwise = if weighed { None } else { contradiction(&state.question, &answer.claims, &evidence) };
+    if let Some(found) = otherwise {
+        settle(parts, found, answer);
     }
     answer.citations = distinct(answer.claims.iter().flat_map(|claim| &claim.citations));
     if answer.status == Status::Partial {

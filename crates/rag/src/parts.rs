@@ -2,7 +2,7 @@
 
 use anchorite_core::{Budget, Embedder, Generator, InferenceError, Passage, Prompt, Reranker, Retriever, Role};
 
-use crate::Settings;
+use crate::{Piece, Probe, Settings};
 
 /// The parts of an engine that a graph uses. A missing reranker or generator makes the service smaller, not absent: grades
 /// then rest on the bi-encoder, and answers are sentences taken from the passages.
@@ -16,6 +16,10 @@ pub struct Parts<'a> {
     pub reranker: Option<&'a dyn Reranker>,
     /// Writes.
     pub generator: Option<&'a dyn Generator>,
+    /// Reads from the generator's state whether passages hold an answer.
+    pub probe: Option<&'a Probe>,
+    /// Who asks, where that is not the holder of the files.
+    pub asker: Option<&'a str>,
     /// Numbers that can be turned.
     pub settings: &'a Settings,
 }
@@ -45,6 +49,20 @@ impl Parts<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Probability that the passages of `prompt` hold the answer it asks for, as the generator's state tells; `None` where
+    /// there is no probe for this generator.
+    ///
+    /// # Errors
+    /// If the generator fails or the budget is used up.
+    pub fn held(&self, prompt: &Prompt, budget: &Budget) -> Result<Option<f32>, InferenceError> {
+        let (Some(generator), Some(probe)) = (self.generator, self.probe.filter(|_| self.settings.has(Piece::Held)))
+        else {
+            return Ok(None);
+        };
+        let states = generator.states(prompt, &[probe.layer], budget)?;
+        Ok(states.and_then(|states| probe.probability(states.first()?)))
     }
 
     /// Cosine similarity of each of `texts` to `query`, as queries; `None` without a bi-encoder.

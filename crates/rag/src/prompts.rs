@@ -39,7 +39,7 @@ fn begin(passages: &[&Passage], notes: &[Note], task: &str) -> Prompt {
     Prompt::new().system(INSTRUCTIONS).user(format!("{}\n{task}", context(passages, notes)))
 }
 
-/// Asks for an answer. `faults` are statements of an earlier answer that were not supported, `findings` what the steps
+/// Asks for an answer, or to say that there is none if `may_refuse`. `faults` are statements of an earlier answer that were not supported, `findings` what the steps
 /// before have found.
 pub(crate) fn answer(
     question: &str,
@@ -47,10 +47,14 @@ pub(crate) fn answer(
     notes: &[Note],
     faults: &[String],
     findings: &[Finding],
+    may_refuse: bool,
 ) -> Prompt {
     let mut task = String::from("Answer the question in one to three full sentences. Begin with the answer itself.");
     if notes.is_empty() {
-        let _ = write!(task, " Use the passages above alone. If they do not contain the answer, write only: {REFUSAL}");
+        task.push_str(" Use the passages above alone.");
+        if may_refuse {
+            let _ = write!(task, " If they do not contain the answer, write only: {REFUSAL}");
+        }
     } else {
         // A note is right and speaks to this question, so that refusing is no choice to offer.
         task.push_str(" The computed notes above decide it: say what they come to, and from which facts.");
@@ -197,6 +201,19 @@ pub(crate) fn hypothetical(question: &str) -> Prompt {
         .user(question)
 }
 
+/// Asks for a question that a text answers, with the answer in the text's own words.
+pub(crate) fn question_from(text: &str) -> Prompt {
+    Prompt::new()
+        .system(
+            "Write one question that the text answers and that can be understood without seeing the text: name what it is about. Give the answer in at most five words copied from the text. Reply with JSON: {\"question\": \"…\", \"answer\": \"…\"}.",
+        )
+        .user("The ferry to Skagen was opened in 1952 by the harbour board. It carries 300 cars.")
+        .assistant(r#"{"question":"In which year was the ferry to Skagen opened?","answer":"1952"}"#)
+        .user("Lost keys. The tenant pays for a new lock if a key is lost. The landlord orders it.")
+        .assistant(r#"{"question":"Who pays for a new lock when a key is lost?","answer":"The tenant"}"#)
+        .user(text)
+}
+
 /// What stands for a finding where there is none.
 pub(crate) const NOT_FOUND: &str = "not found";
 
@@ -335,9 +352,10 @@ mod tests {
             end: 1,
             text: "x".repeat(400),
             dated: 0,
+            owner: String::new(),
             scores: anchorite_core::Scores::default(),
         };
-        let one = answer("q?", &[&passage], &[], &[], &[]);
+        let one = answer("q?", &[&passage], &[], &[], &[], true);
         let two = supported("q?", "a", &[&passage], &[]);
         let common =
             one.messages[1].content.bytes().zip(two.messages[1].content.bytes()).take_while(|(a, b)| a == b).count();

@@ -1,7 +1,9 @@
 //! The few numbers that can be turned, with the defaults measured on the sample questions, and what can be left out.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
+use anchorite_core::ConflictRule;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -21,6 +23,8 @@ pub enum Piece {
     Notes,
     /// The hypothesis of what is missing: new queries come from the question alone.
     Hypothesis,
+    /// The reading of the generator's state, whether the passages hold the answer: the generator may refuse instead.
+    Held,
     /// The check whether claims are borne out: they all count as such.
     Support,
     /// The check whether the question is answered: whatever is no refusal counts as such.
@@ -33,18 +37,19 @@ pub enum Piece {
 /// No such part.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "there is no part named {0:?}; there are rerank, links, grades, notes, hypothesis, support, usefulness and distrust"
+    "there is no part named {0:?}; there are rerank, links, grades, notes, hypothesis, held, support, usefulness and distrust"
 )]
 pub struct UnknownPiece(String);
 
 impl Piece {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Rerank,
         Self::Links,
         Self::Grades,
         Self::Notes,
         Self::Hypothesis,
+        Self::Held,
         Self::Support,
         Self::Usefulness,
         Self::Distrust,
@@ -59,6 +64,7 @@ impl Piece {
             Self::Grades => "grades",
             Self::Notes => "notes",
             Self::Hypothesis => "hypothesis",
+            Self::Held => "held",
             Self::Support => "support",
             Self::Usefulness => "usefulness",
             Self::Distrust => "distrust",
@@ -108,6 +114,8 @@ pub struct Settings {
     pub useful_passages: usize,
     /// Least probability of relevance for a passage to be kept.
     pub relevance: f32,
+    /// Least probability that the passages hold the answer, by the generator's state, for one to be written.
+    pub held: f32,
     /// Least probability of support for a claim to count as supported; below half of it a claim is not supported at all.
     pub support: f32,
     /// Least probability that an answer answers the question.
@@ -129,6 +137,10 @@ pub struct Settings {
     pub judge_tokens: Option<usize>,
     /// What the generator's judgement is worth; `None` takes what is known of the model.
     pub opinion: Option<OpinionScale>,
+    /// File of a probe for the generator in use (`anchorite eval held --fit`); `None` takes what is known of the model.
+    pub probe: Option<PathBuf>,
+    /// Which of two documents that contradict each other an answer follows.
+    pub conflicts: ConflictRule,
     /// What is left out.
     pub without: Vec<Piece>,
 }
@@ -147,8 +159,9 @@ impl Default for Settings {
             passages: 5,
             useful_passages: 10,
             relevance: 0.1,
+            held: 0.2,
             support: 0.5,
-            usefulness: 0.28,
+            usefulness: 0.4,
             hypothetical: 1,
             hops: 4,
             agent_steps: 12,
@@ -157,6 +170,8 @@ impl Default for Settings {
             answer_tokens: 200,
             judge_tokens: None,
             opinion: None,
+            probe: None,
+            conflicts: ConflictRule::Both,
             without: Vec::new(),
         }
     }

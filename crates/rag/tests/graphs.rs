@@ -44,6 +44,8 @@ fn trial(
         embedder: None,
         reranker: Some(&reranker),
         generator: Some(generator),
+        probe: None,
+        asker: None,
         settings: &settings,
     };
     let graph = build(strategy, &parts).expect("the graphs that ship compile");
@@ -179,6 +181,8 @@ fn m43_without_models_answers_are_the_documents_own_sentences() {
         embedder: None,
         reranker: Some(&reranker),
         generator: None,
+        probe: None,
+        asker: None,
         settings: &settings,
     };
     let graph = build(Strategy::MultiAgent, &parts).expect("compiles");

@@ -40,6 +40,8 @@ const SPREAD: f32 = 4.5;
 const ALONE: usize = 8_192;
 /// Entries that a thread takes at a time.
 const AT_ONCE: usize = 64;
+/// Fewest vectors that a thread of their own is worth its beginning for.
+const SHARE: usize = 4_096;
 
 /// A loaded or growing index. Keys are chunk identifiers.
 pub(crate) struct AnnIndex {
@@ -169,22 +171,39 @@ impl AnnIndex {
         Ok(matches.keys.into_iter().map(u64::cast_signed).collect())
     }
 
-    /// The `count` nearest of `chunks` by bytes, each compared; those that are not in the index are left out.
-    pub(crate) fn nearest_of(
-        &self,
-        query: &[f32],
-        count: usize,
-        chunks: impl Iterator<Item = i64>,
-    ) -> Result<Vec<i64>, String> {
-        let (isa, mut wanted, mut bytes) = (Isa::detect(), Vec::with_capacity(self.dim), vec![0i8; self.dim]);
+    /// The `count` nearest of `chunks` by bytes, each compared; those that are not in the index are left out. Many are shared
+    /// among the processors.
+    pub(crate) fn nearest_of(&self, query: &[f32], count: usize, chunks: &[i64]) -> Result<Vec<i64>, String> {
+        let mut wanted = Vec::with_capacity(self.dim);
         quantised(query, &mut wanted);
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = chunks.len().div_ceil(processors).max(SHARE);
+        let hits = std::thread::scope(|scope| {
+            let mut shares = chunks.chunks(share);
+            let own = shares.next().unwrap_or_default();
+            let compared = |share| self.compared(&wanted, count, share);
+            let others: Vec<_> = shares.map(|share| scope.spawn(move || compared(share))).collect();
+            let mut hits = compared(own)?;
+            for other in others {
+                let ended = || Err("a thread that compares vectors has ended".to_owned());
+                hits.extend(other.join().unwrap_or_else(|_| ended())?);
+            }
+            Ok::<_, String>(hits)
+        })?;
         let mut top = TopK::new(count);
-        for chunk in chunks {
+        hits.into_iter().for_each(|hit| top.push(hit));
+        Ok(top.into_hits().into_iter().map(|hit| hit.chunk).collect())
+    }
+
+    /// The best of `chunks`, with their products with `wanted`.
+    fn compared(&self, wanted: &[i8], count: usize, chunks: &[i64]) -> Result<Vec<Hit>, String> {
+        let (isa, mut bytes, mut top) = (Isa::detect(), vec![0i8; self.dim], TopK::new(count));
+        for &chunk in chunks {
             if self.index.get(chunk.unsigned_abs(), &mut bytes[..]).map_err(|error| error.to_string())? == 1 {
-                top.push(Hit { chunk, score: byte_dot(isa, &wanted, &bytes) as f32 });
+                top.push(Hit { chunk, score: byte_dot(isa, wanted, &bytes) as f32 });
             }
         }
-        Ok(top.into_hits().into_iter().map(|hit| hit.chunk).collect())
+        Ok(top.into_hits())
     }
 
     /// Changes how many nodes a search keeps in view.

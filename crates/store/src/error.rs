@@ -1,5 +1,6 @@
 //! What can go wrong with a knowledge base. Each message says what, where, and what to do.
 
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -150,6 +151,22 @@ pub enum StoreError {
         /// What was being written.
         path: PathBuf,
     },
+    /// The system does not let a file grow any further.
+    #[error(
+        "the system refuses to write to {} any further: a limit on the size of files (`ulimit -f`), or a failing disk; \
+         raise the limit and run the command again: what was finished is kept",
+        path.display()
+    )]
+    WriteRefused {
+        /// What was being written.
+        path: PathBuf,
+    },
+    /// This process may not open any more files.
+    #[error("too many files are open for {}; raise the limit (`ulimit -n`) and run the command again", path.display())]
+    TooManyOpenFiles {
+        /// What was to be opened.
+        path: PathBuf,
+    },
     /// The database contradicts itself.
     #[error("the knowledge base {} is damaged: {what}; restore it from a copy, or ingest the documents again", path.display())]
     Damaged {
@@ -220,6 +237,8 @@ impl StoreError {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::StorageFull { path },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            io::ErrorKind::FileTooLarge => Self::WriteRefused { path },
+            _ if lacks_descriptors(&source) => Self::TooManyOpenFiles { path },
             _ => Self::Io { path, source },
         }
     }
@@ -230,6 +249,13 @@ impl StoreError {
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::StorageFull { path },
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
+            Some(ErrorCode::SystemIoFailure) if is_refused_write(&source) => Self::WriteRefused { path },
+            // SQLite does not say why; while there is no descriptor to be had, nothing else opens either.
+            Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure)
+                if File::open(&path).is_err_and(|error| lacks_descriptors(&error)) =>
+            {
+                Self::TooManyOpenFiles { path }
+            }
             Some(ErrorCode::NotADatabase) => {
                 Self::NotAKnowledgeBase { path, reason: "its anchorite.db is not an SQLite database".into() }
             }
@@ -237,6 +263,19 @@ impl StoreError {
             _ => Self::Sqlite { path, source },
         }
     }
+}
+
+/// True where the process, or the system, has no descriptor left.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    // EMFILE and ENFILE of every Unix; ERROR_TOO_MANY_OPEN_FILES of Windows.
+    error.raw_os_error().is_some_and(|code| if cfg!(windows) { code == 4 } else { code == 24 || code == 23 })
+}
+
+/// True where the system would not write, for another reason than a full disk.
+fn is_refused_write(error: &rusqlite::Error) -> bool {
+    const WRITE: i32 = rusqlite::ffi::SQLITE_IOERR_WRITE;
+    const TRUNCATE: i32 = rusqlite::ffi::SQLITE_IOERR_TRUNCATE;
+    matches!(error.sqlite_error(), Some(said) if said.extended_code == WRITE || said.extended_code == TRUNCATE)
 }
 
 /// Adds the place to an error that does not know it.

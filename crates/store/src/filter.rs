@@ -13,13 +13,12 @@
 //! included. Numbers are compared with numbers and texts with texts. `added` and `dated` are compared with a day
 //! (`2024-05-01`) or a moment (`2024-05-01T12:00:00Z`), both in UTC.
 
+use anchorite_core::days;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
 use rusqlite::types::Value;
 use thiserror::Error;
-
-use crate::days;
 
 /// Deepest nesting of parentheses and `not`.
 const MOST_DEPTH: usize = 32;

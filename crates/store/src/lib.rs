@@ -25,7 +25,6 @@ mod batch;
 mod bm25;
 mod caches;
 mod custody;
-pub mod days;
 mod error;
 mod filter;
 mod fusion;

@@ -119,8 +119,8 @@ impl Meaning {
         let wanted = k + k / 2 + 16;
         let found = match selection {
             Selection::Only(chunks) if chunks.len() < live && chunks.len() <= NARROW.max(live / NARROW_SHARE) => {
-                let chunks = chunks.iter().filter(|chunk| !cached.removed.contains(chunk));
-                cached.index.nearest_of(query, wanted, chunks)
+                let chunks: Vec<i64> = chunks.iter().filter(|chunk| !cached.removed.contains(chunk)).collect();
+                cached.index.nearest_of(query, wanted, &chunks)
             }
             _ => {
                 let live = if let Selection::Only(chunks) = selection { live.min(chunks.len()) } else { live };

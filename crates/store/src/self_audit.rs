@@ -41,7 +41,7 @@ pub(crate) fn tune(index: &AnnIndex, connection: &Connection, dim: usize) -> rus
         let mixed: Vec<f32> = near.iter().zip(&far).map(|(near, far)| (1.0 - STRANGE) * near + STRANGE * far).collect();
         let length = vectors::dot(&mixed, &mixed).sqrt().max(f32::MIN_POSITIVE);
         let query: Vec<f32> = mixed.into_iter().map(|x| x / length).collect();
-        if let Ok(exact) = index.nearest_of(&query, NEAREST, chunks.iter().copied()) {
+        if let Ok(exact) = index.nearest_of(&query, NEAREST, &chunks) {
             samples.push((query, exact));
         }
     }

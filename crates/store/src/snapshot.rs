@@ -196,6 +196,7 @@ impl Snapshot {
         };
         passage.source = source;
         passage.dated = particulars.dated;
+        passage.owner = particulars.owner;
         Ok(Some(passage))
     }
 

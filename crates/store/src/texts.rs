@@ -63,6 +63,7 @@ pub(crate) fn passage(connection: &Connection, folder: &Path, chunk: i64) -> Res
                         end: row.get(2)?,
                         text: String::new(),
                         dated: 0,
+                        owner: String::new(),
                         scores: Scores::default(),
                     })
                 })

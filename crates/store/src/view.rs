@@ -29,6 +29,17 @@ pub enum Viewer {
     },
 }
 
+impl Viewer {
+    /// The name of a person.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Holder => None,
+            Self::Person { name, .. } => Some(name),
+        }
+    }
+}
+
 /// What a snapshot shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {

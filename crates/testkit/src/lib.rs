@@ -162,6 +162,7 @@ impl ListRetriever {
             end: text.len(),
             text: (*text).to_owned(),
             dated: 0,
+            owner: String::new(),
             scores: Scores::default(),
         };
         Self(texts.iter().enumerate().map(passage).collect())

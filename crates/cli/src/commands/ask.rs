@@ -39,6 +39,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Ask, output: &Output) -> Result<F
     let without = arguments.without.iter().map(|name| name.parse()).collect::<Result<Vec<Piece>, _>>()?;
     let options = AskOptions {
         without,
+        conflicts: arguments.conflicts,
         strategy,
         budget,
         thread: arguments.thread.clone(),

@@ -1,6 +1,6 @@
 //! `anchorite search`
 
-use anchorite::store::days;
+use anchorite::core::days;
 use anchorite::{Engine, Expansion, Mode, ModelRole, Passage, SearchOptions};
 use anyhow::Result;
 

@@ -9,6 +9,7 @@ use super::prefix::{PrefixCache, common};
 use super::source::{ReadAt, Reader};
 use super::spec::DecoderSpec;
 use super::tensors::{State, TensorDecoder};
+use super::watch::Watch;
 use crate::device::{DeviceChoice, threads};
 use crate::error::LoadError;
 
@@ -86,13 +87,14 @@ impl Body {
         memory: &mut Memory,
         wanted: usize,
         budget: &Budget,
+        watch: Option<&mut Watch<'_>>,
     ) -> Result<Rows, Failure> {
         let width = self.vocabulary();
         let numbers = match (self, memory) {
             (Self::Native(decoder), Memory::Native { state, .. }) => {
-                decoder.forward(tokens, state, wanted, &|| budget.check()).map_err(Failure::Budget)?
+                decoder.forward(tokens, state, wanted, &|| budget.check(), watch).map_err(Failure::Budget)?
             }
-            (Self::Tensors(decoder), Memory::Tensors(state)) if wanted <= 1 => decoder.forward(tokens, state)?,
+            (Self::Tensors(decoder), Memory::Tensors(state)) if wanted <= 1 => decoder.forward(tokens, state, watch)?,
             (Self::Tensors(decoder), Memory::Tensors(state)) => {
                 let all = decoder.forward_all(tokens, state)?;
                 all.narrow(0, tokens.len() - wanted, wanted)?.flatten_all()?.to_vec1()?

@@ -19,6 +19,7 @@ mod stream;
 mod template;
 mod tensors;
 mod vocabulary;
+mod watch;
 mod words;
 mod writer;
 
@@ -46,6 +47,7 @@ use self::prefix::common;
 use self::sampler::log_softmax;
 use self::template::ChatTemplate;
 use self::vocabulary::Vocabulary;
+use self::watch::Watch;
 use self::writer::Writer;
 use crate::device::DeviceChoice;
 use crate::error::LoadError;
@@ -185,7 +187,18 @@ impl LocalGenerator {
         wanted: usize,
         budget: &Budget,
     ) -> Result<Rows, InferenceError> {
-        self.body.forward(tokens, memory, wanted, budget).map_err(|failure| match failure {
+        self.watched_pass(tokens, memory, wanted, budget, None)
+    }
+
+    fn watched_pass(
+        &self,
+        tokens: &[u32],
+        memory: &mut Memory,
+        wanted: usize,
+        budget: &Budget,
+        watch: Option<&mut Watch<'_>>,
+    ) -> Result<Rows, InferenceError> {
+        self.body.forward(tokens, memory, wanted, budget, watch).map_err(|failure| match failure {
             Failure::Budget(error) => error.into(),
             Failure::Backend(error) => {
                 *memory = self.body.new_memory();
@@ -206,12 +219,22 @@ impl LocalGenerator {
     /// Brings the state of `memory` to hold exactly `tokens`; returns the logits after the last, and how many tokens were
     /// remembered.
     fn read(&self, tokens: &[u32], memory: &mut Memory, budget: &Budget) -> Result<(Rows, usize), InferenceError> {
+        self.watched_read(tokens, memory, budget, None)
+    }
+
+    fn watched_read(
+        &self,
+        tokens: &[u32],
+        memory: &mut Memory,
+        budget: &Budget,
+        mut watch: Option<&mut Watch<'_>>,
+    ) -> Result<(Rows, usize), InferenceError> {
         // The last token is always computed: its logits are what is asked for.
         let kept = memory.rewind(tokens, tokens.len().saturating_sub(1));
         let mut logits = None;
         for piece in tokens[kept..].chunks(PASS_TOKENS) {
             budget.check()?;
-            logits = Some(self.pass(piece, memory, 1, budget)?);
+            logits = Some(self.watched_pass(piece, memory, 1, budget, watch.as_deref_mut())?);
             budget.note_read(piece.len());
         }
         let logits = logits.ok_or(InferenceError::EmptyInput { what: "prompt" })?;
@@ -393,5 +416,18 @@ impl Generator for LocalGenerator {
             .map(|option| self.option_score(option, logits, &tokens, &mut memory, budget))
             .collect::<Result<Vec<f32>, _>>()?;
         Ok(log_softmax(&scores).into_iter().map(f32::exp).collect())
+    }
+
+    fn states(
+        &self,
+        prompt: &Prompt,
+        layers: &[usize],
+        budget: &Budget,
+    ) -> Result<Option<Vec<Vec<f32>>>, InferenceError> {
+        let tokens = self.checked_tokens(prompt, 1)?;
+        budget.note_call();
+        let mut watch = Watch::new(layers);
+        self.watched_read(&tokens, &mut self.lock(), budget, Some(&mut watch))?;
+        Ok(watch.states())
     }
 }

@@ -12,6 +12,7 @@ use super::native::NativeDecoder;
 use super::random_gguf::{self, RandomModel};
 use super::spec::DecoderSpec;
 use super::tensors::TensorDecoder;
+use super::watch::Watch;
 
 /// Both decoders, each on its file.
 fn open(native: &[u8], tensors: &[u8], threads: usize) -> (Body, Body) {
@@ -38,7 +39,7 @@ fn read(body: &Body, memory: &mut Memory, tokens: &[u32], ends: &[usize]) -> Vec
     let mut from = 0;
     for &end in ends.iter().chain([&tokens.len()]) {
         let piece = &tokens[from..end];
-        let logits = body.forward(piece, memory, piece.len(), &Budget::unlimited());
+        let logits = body.forward(piece, memory, piece.len(), &Budget::unlimited(), None);
         rows.extend(logits.unwrap_or_else(|_| panic!("computes")).iter().map(<[f32]>::to_vec));
         from = end;
     }
@@ -157,6 +158,30 @@ fn m47_logits_are_the_same_to_the_bit_however_the_tokens_are_read() {
 }
 
 #[test]
+fn states_between_layers_are_the_same_in_both_decoders_and_however_they_are_read() {
+    for model in random_gguf::models() {
+        let (native, tensors) = open(&model.bytes(), &model.bytes(), 2);
+        let layers = [0, native.spec().layers - 1];
+        let tokens = tokens(70, native.vocabulary());
+        let states = |body: &Body, from: usize| {
+            let mut memory = body.new_memory();
+            if from > 0 {
+                read(body, &mut memory, &tokens[..from], &[]);
+            }
+            let mut watch = Watch::new(&layers);
+            let read = body.forward(&tokens[from..], &mut memory, 1, &Budget::unlimited(), Some(&mut watch));
+            assert!(read.is_ok());
+            watch.states().expect("both layers")
+        };
+        let (whole, exact) = (states(&native, 0), states(&tensors, 0));
+        assert!(whole.iter().all(|state| state.len() == native.spec().hidden), "{}", model.name);
+        assert!(states(&native, 69) == whole, "{}", model.name);
+        assert!(difference(&whole, &exact) < 3e-3, "{}: {}", model.name, difference(&whole, &exact));
+        assert!(Watch::new(&[10_000]).states().is_none());
+    }
+}
+
+#[test]
 fn a_pass_that_is_stopped_leaves_the_state_as_it_was() {
     let (native, _) = {
         let bytes = random_gguf::model("qwen2").bytes();
@@ -168,7 +193,7 @@ fn a_pass_that_is_stopped_leaves_the_state_as_it_was() {
     read(&native, &mut memory, &tokens[..40], &[]);
     let budget = Budget::unlimited();
     budget.cancel();
-    assert!(native.forward(&tokens[40..], &mut memory, 1, &budget).is_err());
+    assert!(native.forward(&tokens[40..], &mut memory, 1, &budget, None).is_err());
     assert_eq!(memory.len(), 40);
     assert!(read(&native, &mut memory, &tokens[40..], &[]) == whole[40..]);
 }

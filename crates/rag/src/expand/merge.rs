@@ -60,6 +60,7 @@ mod tests {
             end: 1,
             text: "x".to_owned(),
             dated: 0,
+            owner: String::new(),
             scores: Scores { fused: Some(fused), ..Scores::default() },
         }
     }

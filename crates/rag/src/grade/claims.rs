@@ -296,6 +296,7 @@ mod tests {
             end: start + text.len(),
             text: text.to_owned(),
             dated: 0,
+            owner: String::new(),
             scores: Scores::default(),
         }
     }

@@ -3,13 +3,15 @@
 
 mod claims;
 mod contradictions;
+mod held;
 mod relevance;
 mod support;
 mod usefulness;
 
 pub(crate) use claims::comes_to;
 pub use claims::{Grounding, Signals, ground};
-pub(crate) use contradictions::contradiction;
+pub(crate) use contradictions::{Contradiction, contradiction};
+pub use held::Probe;
 pub use relevance::relevance;
 pub use support::support;
 pub use usefulness::usefulness;

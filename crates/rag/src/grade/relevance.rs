@@ -62,6 +62,8 @@ mod tests {
             embedder: None,
             reranker: Some(&reranker),
             generator: None,
+            probe: None,
+            asker: None,
             settings: &settings,
         };
         let passage = |text: &str, fused: f32, linked_from: Option<i64>| Passage {
@@ -73,6 +75,7 @@ mod tests {
             end: text.len(),
             text: text.to_owned(),
             dated: 0,
+            owner: String::new(),
             scores: Scores { fused: Some(fused), linked_from, ..Scores::default() },
         };
         let passages = [

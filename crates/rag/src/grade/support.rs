@@ -98,6 +98,7 @@ mod tests {
             end: text.len(),
             text: text.to_owned(),
             dated: 0,
+            owner: String::new(),
             scores: Scores::default(),
         };
         let generator = ScriptedGenerator::new(&[]);

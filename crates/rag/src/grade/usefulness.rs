@@ -41,13 +41,18 @@ pub fn usefulness(
 /// What the answer is worth that says what a note comes to.
 const NOTED: f32 = 3.0;
 
-/// Log-odds that an answer is right, by logistic regression on drafts to the development questions. Without a generator the
-/// cross-encoder is alone: its logit of the answer as a reply.
+/// Log-odds that an answer is what was asked for, by logistic regression on drafts to the development questions: with a probe
+/// of whether the passages hold one, or without. Without a generator the cross-encoder is alone: its logit of the answer as
+/// a reply.
 fn weigh(judged: &Judged) -> f32 {
     let evidence = judged.evidence_logit.map_or(0.0, |logit| 0.08 * logit.clamp(-10.0, 10.0));
-    match (judged.supported, judged.useful) {
-        (Some(supported), Some(useful)) => 0.6 * log_odds(supported) + 0.5 * log_odds(useful) + evidence - 1.1,
-        _ => 0.3 * judged.answer_logit.unwrap_or_default().clamp(-6.0, 6.0),
+    let odds = |probability: Option<f32>| probability.map(log_odds);
+    match (odds(judged.held), odds(judged.supported), odds(judged.useful)) {
+        (Some(held), supported, useful) => {
+            held + 0.33 * supported.unwrap_or_default() + 0.44 * useful.unwrap_or_default() + evidence - 0.9
+        }
+        (None, Some(supported), Some(useful)) => 0.6 * supported + 0.5 * useful + evidence - 0.55,
+        _ => 0.3 * judged.answer_logit.unwrap_or_default().clamp(-6.0, 6.0) + 0.55,
     }
 }
 
@@ -96,5 +101,20 @@ mod tests {
             has_quantity("It costs 600 EUR.") && has_quantity("You get half.") && has_quantity("It has five moons.")
         );
         assert!(!has_quantity("It depends on the distance."));
+    }
+
+    #[test]
+    fn m13_m20_passages_that_do_not_hold_the_answer_outweigh_a_generator_that_says_yes() {
+        let threshold = crate::Settings::default().usefulness;
+        let judged = |held| Judged {
+            held,
+            supported: Some(0.75),
+            useful: Some(0.75),
+            evidence_logit: Some(3.0),
+            ..Judged::default()
+        };
+        assert!(sigmoid(weigh(&judged(Some(0.15)))) < threshold);
+        assert!(sigmoid(weigh(&judged(Some(0.8)))) > threshold);
+        assert!(sigmoid(weigh(&judged(None))) > threshold);
     }
 }

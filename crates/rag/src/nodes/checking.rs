@@ -43,7 +43,7 @@ pub(crate) fn grade_generation(parts: &Parts<'_>, state: &RagState, context: &No
     // A question for several things is answered when each of them is.
     let asked = parts_of(&state.question);
     for part in asked.iter().filter(|_| asked.len() > 1) {
-        let mut judged = Judged { supported: draft.judged.supported, ..Judged::default() };
+        let mut judged = Judged { held: draft.judged.held, supported: draft.judged.supported, ..Judged::default() };
         let evidence = (passages.as_slice(), draft.notes.as_slice());
         let alone = usefulness(parts, part, &draft.text, &cited, evidence, &mut judged, context.budget())?;
         if alone < parts.settings.usefulness {

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use anchorite_core::GenerateOptions;
+use anchorite_core::{GenerateOptions, Judged};
 use anchorite_graph::NodeContext;
 
 use super::{Update, readable};
@@ -58,10 +58,20 @@ pub(crate) fn generate(parts: &Parts<'_>, state: &RagState, context: &NodeContex
     }
     let again = state.draft.as_ref().filter(|draft| !draft.refusal && !draft.faults.is_empty());
     let repeated = again.is_some() && *state.newly_useful == 0;
+    let faults = again.map(|draft| draft.faults.as_slice()).unwrap_or_default();
+    let asked =
+        |may_refuse| prompts::answer(&state.question, &passages, &computed, faults, &state.findings, may_refuse);
+    // What code has computed decides the question; there is nothing to look for.
+    let held = if computed.is_empty() { parts.held(&asked(true), context.budget())? } else { None };
+    if let Some(held) = held {
+        context.note(&format!("probability {held:.2} that the passages hold the answer"));
+    }
+    let judged = Judged { held, ..Judged::default() };
     let text = match parts.generator {
+        Some(_) if held.is_some_and(|held| held < parts.settings.held) => String::new(),
         Some(generator) => {
-            let faults = again.map(|draft| draft.faults.as_slice()).unwrap_or_default();
-            let prompt = prompts::answer(&state.question, &passages, &computed, faults, &state.findings);
+            // Whether to answer is no longer the generator's choice where its state has told.
+            let prompt = asked(held.is_none());
             let options = GenerateOptions::greedy(parts.settings.answer_tokens).stop_at("\nQuestion:").stop_at("\n\n");
             let written = generator.generate(&prompt, &options, context.budget(), &mut |piece| {
                 context.progress(piece);
@@ -89,7 +99,7 @@ pub(crate) fn generate(parts: &Parts<'_>, state: &RagState, context: &NodeContex
         _ => text,
     };
     let refusal = prompts::is_refusal(&text);
-    let draft = Draft { text, notes: computed, refusal, ..Draft::default() };
+    let draft = Draft { text, notes: computed, refusal, judged, ..Draft::default() };
     Ok(RagUpdate {
         draft: Some(Some(draft)),
         // What was new is written down now; to write again without more is to write from the same.

@@ -140,7 +140,7 @@ fn m36_conditions_on_metadata_and_on_what_is_known_of_a_source() {
         with("c/d.md", "Castles", json!({ "year": "2021", "draft": true, "odd key": 1 })),
         with("e.md", "50% off", json!({})),
     ];
-    let dated = anchorite_store::days::milliseconds("2020-05-05");
+    let dated = anchorite_core::days::milliseconds("2020-05-05");
     add_as(&place, Custody { dated, ..Custody::default() }, &documents);
     let all = snapshot(folder.path());
     let seen = |condition: &str| {

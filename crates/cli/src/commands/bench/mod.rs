@@ -56,7 +56,7 @@ pub(crate) fn run(engine: &Engine, what: &BenchWhat, output: &Output) -> Result<
             report
         }
         BenchWhat::Generate(arguments) => return generator::run(engine, arguments, output),
-        BenchWhat::Search(arguments) => return search::run(arguments, output),
+        BenchWhat::Search(arguments) => return search::run(engine, arguments, output),
     };
     show(&report, output)?;
     Ok(Found::Yes)

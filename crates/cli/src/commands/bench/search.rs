@@ -1,13 +1,28 @@
 //! `anchorite bench search`
 
-use anchorite::{SearchWorkload, bench_search};
-use anyhow::Result;
+use anchorite::{Engine, SearchRow, SearchWorkload, bench_search};
+use anyhow::{Result, bail};
 
+use super::{TextLine, read};
 use crate::Found;
 use crate::arguments::BenchSearch;
 use crate::output::Output;
 
-pub(super) fn run(arguments: &BenchSearch, output: &Output) -> Result<Found> {
+pub(super) fn run(engine: &Engine, arguments: &BenchSearch, output: &Output) -> Result<Found> {
+    if let Some(asked) = &arguments.asked {
+        let lines: Vec<TextLine> = read(asked, arguments.queries)?;
+        let queries: Vec<String> = lines.into_iter().map(|line| line.text).collect();
+        if queries.is_empty() {
+            bail!("{} has no lines; nothing can be asked", asked.display());
+        }
+        let rows = engine.bench_queries(&arguments.folder, &queries)?;
+        if output.json {
+            output.document(&rows)?;
+        } else {
+            table(&rows, output)?;
+        }
+        return Ok(Found::Yes);
+    }
     let workload = SearchWorkload {
         vectors: arguments.vectors,
         dim: arguments.dim,
@@ -28,10 +43,15 @@ pub(super) fn run(arguments: &BenchSearch, output: &Output) -> Result<Found> {
         "opened and first found by meaning in {:.0} ms, by words in {:.0} ms; {:.0} bytes of graph and {:.0} of database a vector",
         report.open_ms, report.open_words_ms, report.graph_bytes_per_vector, report.database_bytes_per_vector
     ))?;
+    table(&report.rows, output)?;
+    Ok(Found::Yes)
+}
+
+fn table(rows: &[SearchRow], output: &Output) -> Result<()> {
     output.line(format_args!("{:<24} {:>8} {:>8} {:>8}", "search", "p50 ms", "p99 ms", "recall"))?;
-    for row in &report.rows {
+    for row in rows {
         let recall = row.recall.map_or_else(|| "-".to_owned(), |recall| format!("{recall:.3}"));
         output.line(format_args!("{:<24} {:>8.2} {:>8.2} {recall:>8}", row.search, row.p50_ms, row.p99_ms))?;
     }
-    Ok(Found::Yes)
+    Ok(())
 }

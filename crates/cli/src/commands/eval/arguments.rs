@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anchorite::Expansion;
 use clap::{Args, Subcommand, ValueEnum};
 
+use crate::arguments::{KnowledgeBase, positive};
+
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
     #[command(subcommand)]
@@ -21,6 +23,10 @@ pub(crate) enum EvalAction {
     Qa(Questions),
     /// The same for the loop beside single-shot RAG, as one table
     Loop(Questions),
+    /// Whether the generator's states tell if passages hold an answer, and a probe that reads them
+    Held(Held),
+    /// A test set of your own documents: questions made from them, some without an answer
+    Make(Make),
     /// How often instructions and lies written into documents get into an answer
     Attacks(Attacks),
 }
@@ -121,6 +127,42 @@ pub(crate) struct Grounding {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Held {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Leave out the first N questions of each set's sample, to measure on later
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) skip: usize,
+    /// Only N questions of each set, a sample that stays the same; several numbers are for one set each
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    pub(crate) limit: Vec<usize>,
+    /// Only queries whose record has this value, of the sets that have the field
+    #[arg(long = "where", value_name = "FIELD=VALUE")]
+    pub(crate) only: Option<String>,
+    /// Layers whose states are read, counted from 0 [default: four behind the middle]
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    pub(crate) layers: Vec<usize>,
+    /// How much large weights cost
+    #[arg(long, default_value_t = 0.3, value_name = "X")]
+    pub(crate) ridge: f64,
+    /// Writes a probe, fitted to all questions in the best layer, to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) fit: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Make {
+    #[command(flatten)]
+    pub(crate) place: KnowledgeBase,
+    /// A new folder for the set
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Questions to make
+    #[arg(long, default_value_t = 60, value_name = "N", value_parser = positive)]
+    pub(crate) questions: usize,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Attacks {
     /// The attacks: lines of JSON
     #[arg(long, value_name = "FILE")]
@@ -152,7 +194,7 @@ pub(crate) struct Questions {
     /// Graphs that answer [default: multi-agent for qa; single-shot and multi-agent for loop]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) strategy: Vec<String>,
-    /// Also each graph without each of these parts: rerank, links, grades, notes, hypothesis, support, usefulness, distrust
+    /// Also each graph without each of these parts: rerank, links, grades, notes, hypothesis, held, support, usefulness, distrust
     #[arg(long, value_delimiter = ',', value_name = "PART,…")]
     pub(crate) without: Vec<String>,
     /// Only N questions of each set, a sample that stays the same

@@ -4,7 +4,9 @@ mod answers;
 pub(crate) mod arguments;
 mod attacks;
 mod grounding;
+mod held;
 mod knowledge;
+mod make;
 mod questions;
 mod retrieval;
 
@@ -26,6 +28,8 @@ pub(crate) fn run(engine: &Engine, arguments: &Eval, output: &Output) -> Result<
     match &arguments.action {
         EvalAction::Retrieval(arguments) => retrieval::run(engine, arguments, output),
         EvalAction::Grounding(arguments) => grounding::run(engine, arguments, output),
+        EvalAction::Held(arguments) => held::run(engine, arguments, output),
+        EvalAction::Make(arguments) => make::run(engine, arguments, output),
         EvalAction::Qa(arguments) => questions::run(engine, arguments, &["multi-agent"], output),
         EvalAction::Attacks(arguments) => attacks::run(engine, arguments, output),
         EvalAction::Loop(arguments) => questions::run(engine, arguments, &["single-shot", "multi-agent"], output),

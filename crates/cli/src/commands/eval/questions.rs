@@ -37,7 +37,7 @@ const SINGLE_SHOT: &str = "single-shot";
 impl System {
     fn named(name: &str) -> Result<Self> {
         let (strategy, without) = match name {
-            SINGLE_SHOT => (Strategy::Simple, vec![Piece::Links, Piece::Support, Piece::Usefulness]),
+            SINGLE_SHOT => (Strategy::Simple, vec![Piece::Links, Piece::Held, Piece::Support, Piece::Usefulness]),
             _ => (name.parse()?, Vec::new()),
         };
         Ok(Self { name: name.to_owned(), strategy, without })

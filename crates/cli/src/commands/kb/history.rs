@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use anchorite::store::{ChangeKind, KnowledgeBase, Snapshot, days};
+use anchorite::core::days;
+use anchorite::store::{ChangeKind, KnowledgeBase, Snapshot};
 use anyhow::Result;
 
 use crate::Found;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use anchorite::store::{KnowledgeBase, Snapshot, days};
+use anchorite::core::days;
+use anchorite::store::{KnowledgeBase, Snapshot};
 use anchorite::{Engine, Error, ViewOptions, find_document};
 use anyhow::Result;
 use serde_json::json;

@@ -19,6 +19,7 @@ use self::matrix::{Matrix, multiply};
 pub(crate) use self::pages::{Page, Sequence};
 use self::rotary::{Rotary, Rotation};
 use super::spec::DecoderSpec;
+use super::watch::Watch;
 
 /// Rows for one thread at a time in what is done number by number.
 const ROWS: usize = 8;
@@ -113,7 +114,7 @@ impl NativeDecoder {
     }
 
     /// Reads `tokens` after what `sequence` holds, and returns the logits after the last `wanted` of them: `wanted` rows.
-    /// `go_on` is asked before every layer.
+    /// `go_on` is asked before every layer; `watch` is shown the state of the last token after each.
     ///
     /// # Errors
     /// That of `go_on`; then the sequence is as it was.
@@ -126,6 +127,7 @@ impl NativeDecoder {
         sequence: &mut Sequence,
         wanted: usize,
         go_on: &dyn Fn() -> Result<(), E>,
+        watch: Option<&mut Watch<'_>>,
     ) -> Result<Vec<f32>, E> {
         let hidden = self.spec.hidden;
         let start = sequence.len();
@@ -134,10 +136,14 @@ impl NativeDecoder {
         self.embed(tokens, &mut scratch.x);
         let rotation = self.rotary.at(start, tokens.len());
         let rotation_local = self.rotary_local.as_ref().map(|rotary| rotary.at(start, tokens.len()));
-        for layer in &self.layers {
+        let mut watch = watch;
+        for (index, layer) in self.layers.iter().enumerate() {
             go_on().inspect_err(|_| sequence.truncate(start))?;
             let rotation = rotation_local.as_ref().filter(|_| layer.local).unwrap_or(&rotation);
             self.layer(layer, start, rotation, sequence, &mut scratch);
+            if let Some(watch) = &mut watch {
+                watch.note(index, &scratch.x[(tokens.len() - 1) * hidden..]);
+            }
         }
         let Scratch { x, normed, bytes, .. } = &mut *scratch;
         copy(normed, &x[(tokens.len() - wanted) * hidden..]);

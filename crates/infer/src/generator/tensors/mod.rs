@@ -21,6 +21,7 @@ use candle_nn::ops::{rms_norm, softmax_last_dim};
 use self::state::LayerState;
 pub(crate) use self::state::State;
 use super::spec::DecoderSpec;
+use super::watch::Watch;
 use crate::error::LoadError;
 
 struct Norm {
@@ -152,16 +153,17 @@ impl TensorDecoder {
         )
     }
 
-    /// Reads `tokens` after what `state` holds and returns the logits after the last of them.
-    pub(crate) fn forward(&self, tokens: &[u32], state: &mut State) -> Result<Vec<f32>> {
-        let hidden = self.hidden(tokens, state)?;
+    /// Reads `tokens` after what `state` holds and returns the logits after the last of them; `watch` is shown its state after
+    /// each layer.
+    pub(crate) fn forward(&self, tokens: &[u32], state: &mut State, watch: Option<&mut Watch<'_>>) -> Result<Vec<f32>> {
+        let hidden = self.hidden(tokens, state, watch)?;
         let last = hidden.narrow(0, tokens.len() - 1, 1)?;
         self.logits(&last)?.squeeze(0)?.to_vec1()
     }
 
     /// Reads `tokens` and returns the logits after each of them: `[s, vocabulary]`.
     pub(crate) fn forward_all(&self, tokens: &[u32], state: &mut State) -> Result<Tensor> {
-        let hidden = self.hidden(tokens, state)?;
+        let hidden = self.hidden(tokens, state, None)?;
         self.logits(&hidden)
     }
 
@@ -173,7 +175,7 @@ impl TensorDecoder {
         }
     }
 
-    fn hidden(&self, tokens: &[u32], state: &mut State) -> Result<Tensor> {
+    fn hidden(&self, tokens: &[u32], state: &mut State, mut watch: Option<&mut Watch<'_>>) -> Result<Tensor> {
         let start = state.len();
         let ids = Tensor::new(tokens, &self.device)?;
         let mut x = self.embeddings.embedding(&ids)?.to_dtype(DType::F32)?;
@@ -192,6 +194,9 @@ impl TensorDecoder {
                 _ => &rotation,
             };
             x = self.layer(layer, &x, state.layer(index), rotation, &masks)?;
+            if let Some(watch) = watch.as_mut().filter(|watch| watch.wants(index)) {
+                watch.note(index, &x.get(tokens.len() - 1)?.to_vec1::<f32>()?);
+            }
         }
         state.extend(tokens);
         Ok(x)

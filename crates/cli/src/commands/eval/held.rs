@@ -1,0 +1,193 @@
+//! `anchorite eval held`: can the generator's states tell whether passages hold the answer, and a probe that reads them.
+
+use std::path::Path;
+
+use anchorite::core::Generator;
+use anchorite::{Engine, ModelInUse, Probe};
+use anchorite_eval::{Collection, Ledger, Logistic, Query, Table, auroc, collections, cross_validated, sampled};
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::arguments::Held;
+use super::knowledge::Knowledge;
+use super::{Progress, build, cache};
+use crate::Found;
+use crate::output::Output;
+
+/// Parts that examples are dealt into: each is judged by a probe fitted to the others.
+const FOLDS: usize = 8;
+
+/// A question as the generator met it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Example {
+    /// The passages at hand hold the answer; `None` if there were none to read.
+    held: Option<bool>,
+    /// A state for each layer.
+    states: Vec<Vec<f32>>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    layer: usize,
+    set: String,
+    questions: usize,
+    held: usize,
+    /// Of probes that did not know the questions.
+    auroc: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    rows: Vec<Row>,
+    best_layer: usize,
+    models: Vec<ModelInUse>,
+}
+
+pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<Found> {
+    let Some(generator) = engine.models().generator()? else {
+        bail!("there is no generator; run `cargo xtask setup`, or name one with --generator");
+    };
+    engine.models().reranker()?;
+    let layers = if arguments.layers.is_empty() { usual(generator.spec().layers) } else { arguments.layers.clone() };
+    let cache = cache(arguments.data.cache.as_deref())?;
+    let mut sets: Vec<(String, Vec<Example>)> = Vec::new();
+    for (index, collection) in collections(&arguments.data.data, &arguments.data.sets)?.iter().enumerate() {
+        let limit = arguments.limit.get(index).or(arguments.limit.last()).copied().unwrap_or(usize::MAX);
+        sets.push((collection.name.clone(), examples(engine, arguments, collection, limit, &layers, &cache, output)?));
+    }
+    let all: Vec<(&str, &Example, bool)> = sets
+        .iter()
+        .flat_map(|(set, examples)| examples.iter().map(move |example| (set.as_str(), example)))
+        .filter_map(|(set, example)| example.held.map(|held| (set, example, held)))
+        .collect();
+    let labels: Vec<bool> = all.iter().map(|(_, _, held)| *held).collect();
+    if auroc(&labels.iter().map(|held| (0.0, *held)).collect::<Vec<_>>()).is_none() {
+        bail!(
+            "all {} questions are of one kind; name sets that have questions with and without an answer",
+            labels.len()
+        );
+    }
+    let mut rows = Vec::new();
+    let mut best = (0, f64::MIN);
+    for (index, &layer) in layers.iter().enumerate() {
+        let states: Vec<&[f32]> = all.iter().map(|(_, example, _)| example.states[index].as_slice()).collect();
+        let said = cross_validated(&states, &labels, arguments.ridge, FOLDS);
+        let mut row = |name: &str, among: &dyn Fn(&str) -> bool| {
+            let scored: Vec<(f64, bool)> =
+                (0..all.len()).filter(|&at| among(all[at].0)).map(|at| (said[at], labels[at])).collect();
+            let held = scored.iter().filter(|(_, held)| *held).count();
+            let area = auroc(&scored);
+            rows.push(Row { layer, set: name.to_owned(), questions: scored.len(), held, auroc: area });
+            area
+        };
+        for (set, _) in &sets {
+            row(set, &|name| name == set);
+        }
+        let area = row("all", &|_| true).unwrap_or_default();
+        if area > best.1 {
+            best = (index, area);
+        }
+    }
+    if let Some(path) = &arguments.fit {
+        let states: Vec<&[f32]> = all.iter().map(|(_, example, _)| example.states[best.0].as_slice()).collect();
+        let fitted = Logistic::fit(&states, &labels, arguments.ridge);
+        let probe = Probe {
+            model: generator.fingerprint().name.clone(),
+            layer: layers[best.0],
+            bias: fitted.bias as f32,
+            weights: fitted.weights.iter().map(|weight| *weight as f32).collect(),
+        };
+        std::fs::write(path, serde_json::to_string(&probe)? + "\n")
+            .with_context(|| format!("can't write {}", path.display()))?;
+    }
+    let report = Report { rows, best_layer: layers[best.0], models: engine.models().in_use() };
+    if output.json {
+        output.document(&report)?;
+    } else {
+        output.line(table(&report))?;
+    }
+    Ok(Found::Yes)
+}
+
+/// Layers in which what a text says lies open: behind the middle, before words are chosen.
+fn usual(layers: usize) -> Vec<usize> {
+    [60, 68, 76, 84].into_iter().map(|percent| layers * percent / 100).collect()
+}
+
+fn examples(
+    engine: &Engine,
+    arguments: &Held,
+    collection: &Collection,
+    limit: usize,
+    layers: &[usize],
+    cache: &Path,
+    output: &Output,
+) -> Result<Vec<Example>> {
+    let knowledge = Knowledge::of(engine, collection, cache, output)?;
+    let only = |query: &&Query| {
+        let known = query.fields.contains_key("answerable") || collection.judgements.contains_key(&query.id);
+        let said = arguments.only.as_ref().and_then(|only| only.split_once('='));
+        known && said.is_none_or(|(field, value)| !query.fields.contains_key(field) || query.has(field, value))
+    };
+    let queries = sampled(collection.queries.iter().filter(only).collect(), |query: &&Query| &query.id);
+    let queries: Vec<&Query> = queries.into_iter().skip(arguments.skip).take(limit).collect();
+    let models: Vec<String> = engine.models().in_use().into_iter().map(|model| model.sha256).collect();
+    let depends_on = json!({ "build": build(), "models": models, "layers": layers });
+    let mut ledger = Ledger::<Example>::open_or_renew(&knowledge.folder.join("held.jsonl"), &depends_on)?;
+    let mut progress = Progress::new(output, format!("{}: questions", collection.name), queries.len());
+    let mut found = Vec::with_capacity(queries.len());
+    for (index, query) in queries.iter().enumerate() {
+        let example = match ledger.get(&query.id) {
+            Some(known) => known.clone(),
+            None => {
+                let met = engine.states(&knowledge.kb, &query.text, layers)?;
+                let example = match met {
+                    None => Example { held: None, states: Vec::new() },
+                    Some(met) => {
+                        let sources = met.sources.iter().map(|source| knowledge.document(source));
+                        let sources: Vec<&str> = sources.collect::<Result<_>>()?;
+                        Example { held: Some(holds(collection, query, &sources)), states: met.states }
+                    }
+                };
+                ledger.insert(&query.id, example.clone())?;
+                example
+            }
+        };
+        found.push(example);
+        progress.at(index + 1);
+    }
+    Ok(found)
+}
+
+/// True if the question has an answer and all documents that it needs are among `sources`; where a set has no judgements,
+/// what it says of the question is all that is known.
+fn holds(collection: &Collection, query: &Query, sources: &[&str]) -> bool {
+    let needed = collection.judgements.get(&query.id);
+    query.is_answerable()
+        && needed.is_none_or(|needed| {
+            let mut relevant = needed.iter().filter(|(_, grade)| **grade > 0).map(|(document, _)| document.as_str());
+            // Documents that repeat each other are all called relevant; one of them is enough where there are many.
+            match needed.len() {
+                0 => true,
+                1..=4 if query.answer_parts().is_empty() && !query.fields.contains_key("documents") => {
+                    relevant.all(|document| sources.contains(&document))
+                }
+                _ => relevant.any(|document| sources.contains(&document)),
+            }
+        })
+}
+
+fn table(report: &Report) -> Table {
+    let mut table = Table::new(&["layer", "set", "questions", "held", "AUROC"]);
+    for row in &report.rows {
+        table.row(vec![
+            row.layer.to_string(),
+            row.set.clone(),
+            row.questions.to_string(),
+            row.held.to_string(),
+            row.auroc.map_or("–".to_owned(), |area| format!("{area:.3}")),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,55 @@
+//! What measuring needs of the models: examples to fit a probe of the generator to, and questions made from passages.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anchorite_core::{Budget, Embedder, Generator, Passage, Reranker};
+use anchorite_rag::{MadeQuestion, Met, Parts, meet, question_from};
+
+use crate::ask::{Nothing, RERANKED};
+use crate::{Engine, Error, SearchOptions};
+
+impl Engine {
+    /// The generator's states after each of `layers` once it has read what the first round of the loop finds for `question`
+    /// in the knowledge base `kb`; see [`meet`]. `None` where the loop would ask no probe.
+    ///
+    /// # Errors
+    /// If the question can't be asked, the knowledge base can't be opened, or a model fails.
+    pub fn states(&self, kb: &Path, question: &str, layers: &[usize]) -> Result<Option<Met>, Error> {
+        self.check_question("question", question)?;
+        let retriever = self.retriever(kb, &SearchOptions::default(), RERANKED)?;
+        let embedder = self.models.embedder()?;
+        let reranker = self.models.reranker()?;
+        let generator = self.models.generator()?;
+        let parts = Parts {
+            retriever: &retriever,
+            embedder: Some(&*embedder as &dyn Embedder),
+            reranker: reranker.as_ref().map(Arc::as_ref).map(|model| model as &dyn Reranker),
+            generator: generator.as_ref().map(Arc::as_ref).map(|model| model as &dyn Generator),
+            probe: None,
+            asker: None,
+            settings: &self.settings,
+        };
+        Ok(meet(&parts, question, layers, &Budget::unlimited())?)
+    }
+
+    /// A question that `passage` answers; `None` if the generator made none that is of use as a test. See
+    /// [`question_from`].
+    ///
+    /// # Errors
+    /// If there is no generator, or a model fails.
+    pub fn question_from(&self, passage: &Passage) -> Result<Option<MadeQuestion>, Error> {
+        let reranker = self.models.reranker()?;
+        let generator = self.models.generator()?;
+        let parts = Parts {
+            retriever: &Nothing,
+            embedder: None,
+            reranker: reranker.as_ref().map(Arc::as_ref).map(|model| model as &dyn Reranker),
+            generator: generator.as_ref().map(Arc::as_ref).map(|model| model as &dyn Generator),
+            probe: None,
+            asker: None,
+            settings: &self.settings,
+        };
+        Ok(question_from(&parts, passage, &Budget::unlimited())?)
+    }
+}
