@@ -3,26 +3,48 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anchorite_core::{Budget, Embedder, Generator, Passage, Reranker};
+use anchorite_core::{Budget, Embedder, Generator, Passage, Reranker, RetrieveError, Retriever};
 use anchorite_rag::{MadeQuestion, Met, Parts, meet, question_from};
 
 use crate::ask::{Nothing, RERANKED};
-use crate::{Engine, Error, SearchOptions};
+use crate::{Engine, Error, KnowledgeRetriever, SearchOptions};
+
+/// A retriever that does not see some sources.
+struct Without<'a> {
+    all: &'a KnowledgeRetriever,
+    hidden: &'a (dyn Fn(&str) -> bool + Sync),
+}
+
+impl Retriever for Without<'_> {
+    fn retrieve(&self, query: &str, k: usize) -> Result<Vec<Passage>, RetrieveError> {
+        let mut found = self.all.retrieve(query, RERANKED.max(k))?;
+        found.retain(|passage| !(self.hidden)(&passage.source));
+        found.truncate(k);
+        Ok(found)
+    }
+}
 
 impl Engine {
     /// The generator's states after each of `layers` once it has read what the first round of the loop finds for `question`
-    /// in the knowledge base `kb`; see [`meet`]. `None` where the loop would ask no probe.
+    /// in the knowledge base `kb`; see [`meet`]. `None` where the loop would ask no probe. Sources that `hidden` says so of are
+    /// as if they were not there.
     ///
     /// # Errors
     /// If the question can't be asked, the knowledge base can't be opened, or a model fails.
-    pub fn states(&self, kb: &Path, question: &str, layers: &[usize]) -> Result<Option<Met>, Error> {
+    pub fn states(
+        &self,
+        kb: &Path,
+        question: &str,
+        layers: &[usize],
+        hidden: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<Option<Met>, Error> {
         self.check_question("question", question)?;
         let retriever = self.retriever(kb, &SearchOptions::default(), RERANKED)?;
         let embedder = self.models.embedder()?;
         let reranker = self.models.reranker()?;
         let generator = self.models.generator()?;
         let parts = Parts {
-            retriever: &retriever,
+            retriever: &Without { all: &retriever, hidden },
             embedder: Some(&*embedder as &dyn Embedder),
             reranker: reranker.as_ref().map(Arc::as_ref).map(|model| model as &dyn Reranker),
             generator: generator.as_ref().map(Arc::as_ref).map(|model| model as &dyn Generator),

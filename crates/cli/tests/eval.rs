@@ -180,3 +180,91 @@ fn what_can_not_be_measured_is_said_in_a_line() {
     assert_eq!(unjudged.code, 2, "{unjudged:?}");
     assert!(unjudged.stderr.contains("no set has judgements"), "{unjudged:?}");
 }
+
+#[test]
+fn m41_generator_a_test_set_of_ones_own_documents() {
+    let Some(place) = Workplace::with_models() else { return };
+    let documents = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/documents");
+    let ingest = place.run(&["ingest", documents, "--kb", "own.kb"]);
+    assert_eq!(ingest.code, 0, "{ingest:?}");
+    let make = ["eval", "make", "--kb", "own.kb", "--out", "sets/own", "--questions", "8"];
+    let made = place.run(&[&make[..], &["--json"]].concat());
+    if made.stderr.contains("there is no generator") {
+        return eprintln!("skipped: {}", made.stderr.trim());
+    }
+    assert_eq!(made.code, 0, "{made:?}");
+    let report = made.json();
+    let read = |name: &str| -> Vec<Value> {
+        let text = fs::read_to_string(place.path().join("sets/own").join(name)).expect("written");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let (corpus, queries) = (read("corpus.jsonl"), read("queries.jsonl"));
+    assert_eq!(number_at(&report, "/questions"), queries.len() as u64);
+    assert_eq!(number_at(&report, "/documents"), corpus.len() as u64);
+    assert!(queries.len() >= 4, "{report:#}");
+    for query in &queries {
+        let source = text_at(query, "/made_from/source");
+        let document = corpus.iter().find(|document| document["_id"] == source);
+        assert_eq!(document.is_some(), at(query, "/answerable") == true, "{query:#}");
+        let answer = text_at(query, "/made_from/answer").to_lowercase();
+        assert!(
+            document.is_none_or(|document| text_at(document, "/text").to_lowercase().contains(&answer)),
+            "{query:#}"
+        );
+    }
+    let measured =
+        place.json(&["eval", "retrieval", "--data", "sets/own", "--cache", "cache", "--systems", "hybrid"], 0);
+    assert!(value(system(&measured, "hybrid"), "/recall_100/mean") > 0.8, "{measured:#}");
+    place.run(&make).is_refused(&["sets/own", "not empty"]);
+}
+
+#[test]
+fn m20_a_probe_is_fitted_and_used() {
+    let Some(place) = with_set() else { return };
+    let queries = [
+        ("q1", "Which river flows through Rome?", true),
+        ("q2", "How long is the Danube?", true),
+        ("q3", "Where does the Elbe rise?", true),
+        ("q4", "Where does the Danube rise?", true),
+        ("q5", "Which river flows through Berlin?", false),
+        ("q6", "How deep is the Danube?", false),
+        ("q7", "Who built a bridge over the Elbe in Dresden?", false),
+        ("q8", "How wide is the Tiber in Rome?", false),
+    ];
+    let queries: Vec<Value> =
+        queries.iter().map(|(id, text, held)| json!({ "_id": id, "text": text, "answerable": held })).collect();
+    place.write("sets/rivers/queries.jsonl", lines(&queries));
+    fs::remove_file(place.path().join("sets/rivers/qrels.tsv")).expect("removed");
+    let held = [
+        "eval",
+        "held",
+        "--data",
+        "sets",
+        "--cache",
+        "cache",
+        "--profile",
+        "tiny",
+        "--layers",
+        "12,20",
+        "--fit",
+        "p.json",
+    ];
+    let report = place.json(&held, 0);
+    assert_eq!(list_at(&report, "/rows").len(), 4, "two layers, one set and all: {report:#}");
+    assert_eq!((number_at(&report, "/rows/0/questions"), number_at(&report, "/rows/0/held")), (8, 4), "{report:#}");
+    let probe: Value =
+        serde_json::from_str(&fs::read_to_string(place.path().join("p.json")).expect("written")).expect("JSON");
+    assert_eq!((list_at(&probe, "/weights").len(), text_at(&probe, "/model")), (576, "SmolLM2-135M-Instruct"));
+
+    assert_eq!(place.run(&["ingest", "sets/rivers/corpus.jsonl", "--kb", "k.kb"]).code, 0);
+    place.write("anchorite.toml", "profile = \"tiny\"\n[loop]\nprobe = \"p.json\"\nanswer_tokens = 16\n");
+    let ask = ["ask", "How deep is the Danube?", "--kb", "k.kb", "--max-rounds", "1", "--json"];
+    let answer = place.run(&ask);
+    assert!(answer.code == 0 || answer.code == 1, "{answer:?}");
+    let told = answer.stdout.contains("that the passages hold the answer");
+    assert!(told, "{answer:?}");
+    place.write("p.json", probe.to_string().replace("SmolLM2-135M-Instruct", "Another"));
+    place.run(&ask).is_refused(&["p.json", "fitted on Another", "eval held"]);
+    place.write("p.json", "{");
+    place.run(&ask).is_refused(&["p.json"]);
+}

@@ -68,15 +68,20 @@ impl Logistic {
     }
 }
 
-/// Log-odds of each row by a model that was fitted without it: rows are dealt into `folds` in turn.
+/// Log-odds of each row by a model that was fitted without it, and without all others of its group: groups are dealt into
+/// `folds` in turn.
+///
+/// # Panics
+/// If rows, labels and groups are not of one number.
 #[must_use]
-pub fn cross_validated(rows: &[&[f32]], labels: &[bool], ridge: f64, folds: usize) -> Vec<f64> {
+pub fn cross_validated(rows: &[&[f32]], labels: &[bool], groups: &[usize], ridge: f64, folds: usize) -> Vec<f64> {
+    assert_eq!(rows.len(), groups.len(), "a group for each row");
     let mut said = vec![0.0; rows.len()];
     for fold in 0..folds {
-        let others = (0..rows.len()).filter(|at| at % folds != fold);
+        let others = (0..rows.len()).filter(|&at| groups[at] % folds != fold);
         let (known, truth): (Vec<&[f32]>, Vec<bool>) = others.map(|at| (rows[at], labels[at])).unzip();
         let model = Logistic::fit(&known, &truth, ridge);
-        for at in (fold..rows.len()).step_by(folds) {
+        for at in (0..rows.len()).filter(|&at| groups[at] % folds == fold) {
             said[at] = model.log_odds(rows[at]);
         }
     }
@@ -155,12 +160,13 @@ mod tests {
         let said: Vec<(f64, bool)> =
             rows[90..].iter().zip(&labels[90..]).map(|(row, label)| (model.log_odds(row), *label)).collect();
         assert!(auroc(&said).expect("both kinds") > 0.9, "{said:?}");
-        let held_out = cross_validated(&rows, &labels, 0.1, 5);
+        let alone: Vec<usize> = (0..rows.len()).collect();
+        let held_out = cross_validated(&rows, &labels, &alone, 0.1, 5);
         let said: Vec<(f64, bool)> = held_out.into_iter().zip(labels.iter().copied()).collect();
         assert!(auroc(&said).expect("both kinds") > 0.9);
         // What has no sign is not made one: labels dealt by chance are told no better than by chance.
         let chance: Vec<bool> = (0..120).map(|at| (at * 7919) % 13 < 6).collect();
-        let said: Vec<(f64, bool)> = cross_validated(&rows, &chance, 0.1, 5).into_iter().zip(chance).collect();
+        let said: Vec<(f64, bool)> = cross_validated(&rows, &chance, &alone, 0.1, 5).into_iter().zip(chance).collect();
         assert!((auroc(&said).expect("both kinds") - 0.5).abs() < 0.17, "{:?}", auroc(&said));
     }
 

@@ -41,18 +41,16 @@ pub fn usefulness(
 /// What the answer is worth that says what a note comes to.
 const NOTED: f32 = 3.0;
 
-/// Log-odds that an answer is what was asked for, by logistic regression on drafts to the development questions: with a probe
-/// of whether the passages hold one, or without. Without a generator the cross-encoder is alone: its logit of the answer as
-/// a reply.
+/// Log-odds that an answer is right, by logistic regression on drafts to the development questions. With a probe of whether the
+/// passages hold one, what the generator says of support adds nothing any more. Without a generator the cross-encoder is
+/// alone: its logit of the answer as a reply.
 fn weigh(judged: &Judged) -> f32 {
-    let evidence = judged.evidence_logit.map_or(0.0, |logit| 0.08 * logit.clamp(-10.0, 10.0));
+    let evidence = judged.evidence_logit.unwrap_or_default().clamp(-10.0, 10.0);
     let odds = |probability: Option<f32>| probability.map(log_odds);
     match (odds(judged.held), odds(judged.supported), odds(judged.useful)) {
-        (Some(held), supported, useful) => {
-            held + 0.33 * supported.unwrap_or_default() + 0.44 * useful.unwrap_or_default() + evidence - 0.9
-        }
-        (None, Some(supported), Some(useful)) => 0.6 * supported + 0.5 * useful + evidence - 0.55,
-        _ => 0.3 * judged.answer_logit.unwrap_or_default().clamp(-6.0, 6.0) + 0.55,
+        (Some(held), _, useful) => 0.43 * held + 0.74 * useful.unwrap_or_default() + 0.05 * evidence - 0.72,
+        (None, Some(supported), Some(useful)) => 0.6 * supported + 0.5 * useful + 0.08 * evidence - 1.1,
+        _ => 0.3 * judged.answer_logit.unwrap_or_default().clamp(-6.0, 6.0),
     }
 }
 
@@ -108,12 +106,12 @@ mod tests {
         let threshold = crate::Settings::default().usefulness;
         let judged = |held| Judged {
             held,
-            supported: Some(0.75),
-            useful: Some(0.75),
-            evidence_logit: Some(3.0),
+            supported: Some(0.6),
+            useful: Some(0.6),
+            evidence_logit: Some(2.0),
             ..Judged::default()
         };
-        assert!(sigmoid(weigh(&judged(Some(0.15)))) < threshold);
+        assert!(sigmoid(weigh(&judged(Some(0.1)))) < threshold);
         assert!(sigmoid(weigh(&judged(Some(0.8)))) > threshold);
         assert!(sigmoid(weigh(&judged(None))) > threshold);
     }

@@ -15,7 +15,7 @@ use super::{Progress, build, cache};
 use crate::Found;
 use crate::output::Output;
 
-/// Parts that examples are dealt into: each is judged by a probe fitted to the others.
+/// Parts that questions are dealt into: each is judged by a probe fitted to the others.
 const FOLDS: usize = 8;
 
 /// A question as the generator met it.
@@ -51,16 +51,22 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
     engine.models().reranker()?;
     let layers = if arguments.layers.is_empty() { usual(generator.spec().layers) } else { arguments.layers.clone() };
     let cache = cache(arguments.data.cache.as_deref())?;
-    let mut sets: Vec<(String, Vec<Example>)> = Vec::new();
+    let mut sets: Vec<(String, Vec<(usize, Example)>)> = Vec::new();
     for (index, collection) in collections(&arguments.data.data, &arguments.data.sets)?.iter().enumerate() {
         let limit = arguments.limit.get(index).or(arguments.limit.last()).copied().unwrap_or(usize::MAX);
         sets.push((collection.name.clone(), examples(engine, arguments, collection, limit, &layers, &cache, output)?));
     }
-    let all: Vec<(&str, &Example, bool)> = sets
-        .iter()
-        .flat_map(|(set, examples)| examples.iter().map(move |example| (set.as_str(), example)))
-        .filter_map(|(set, example)| example.held.map(|held| (set, example, held)))
-        .collect();
+    let mut all: Vec<(&str, &Example, bool)> = Vec::new();
+    let mut groups = Vec::new();
+    for (number, (set, examples)) in sets.iter().enumerate() {
+        for (question, example) in examples {
+            if let Some(held) = example.held {
+                all.push((set, example, held));
+                // Questions of all sets have numbers of their own.
+                groups.push(question * sets.len() + number);
+            }
+        }
+    }
     let labels: Vec<bool> = all.iter().map(|(_, _, held)| *held).collect();
     if auroc(&labels.iter().map(|held| (0.0, *held)).collect::<Vec<_>>()).is_none() {
         bail!(
@@ -72,7 +78,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
     let mut best = (0, f64::MIN);
     for (index, &layer) in layers.iter().enumerate() {
         let states: Vec<&[f32]> = all.iter().map(|(_, example, _)| example.states[index].as_slice()).collect();
-        let said = cross_validated(&states, &labels, arguments.ridge, FOLDS);
+        let said = cross_validated(&states, &labels, &groups, arguments.ridge, FOLDS);
         let mut row = |name: &str, among: &dyn Fn(&str) -> bool| {
             let scored: Vec<(f64, bool)> =
                 (0..all.len()).filter(|&at| among(all[at].0)).map(|at| (said[at], labels[at])).collect();
@@ -123,7 +129,7 @@ fn examples(
     layers: &[usize],
     cache: &Path,
     output: &Output,
-) -> Result<Vec<Example>> {
+) -> Result<Vec<(usize, Example)>> {
     let knowledge = Knowledge::of(engine, collection, cache, output)?;
     let only = |query: &&Query| {
         let known = query.fields.contains_key("answerable") || collection.judgements.contains_key(&query.id);
@@ -136,25 +142,33 @@ fn examples(
     let depends_on = json!({ "build": build(), "models": models, "layers": layers });
     let mut ledger = Ledger::<Example>::open_or_renew(&knowledge.folder.join("held.jsonl"), &depends_on)?;
     let mut progress = Progress::new(output, format!("{}: questions", collection.name), queries.len());
-    let mut found = Vec::with_capacity(queries.len());
+    let mut found = Vec::with_capacity(2 * queries.len());
     for (index, query) in queries.iter().enumerate() {
-        let example = match ledger.get(&query.id) {
-            Some(known) => known.clone(),
-            None => {
-                let met = engine.states(&knowledge.kb, &query.text, layers)?;
-                let example = match met {
-                    None => Example { held: None, states: Vec::new() },
-                    Some(met) => {
-                        let sources = met.sources.iter().map(|source| knowledge.document(source));
-                        let sources: Vec<&str> = sources.collect::<Result<_>>()?;
-                        Example { held: Some(holds(collection, query, &sources)), states: met.states }
-                    }
-                };
-                ledger.insert(&query.id, example.clone())?;
-                example
+        let mut met = |without: &[&str]| -> Result<Example> {
+            let key = if without.is_empty() { query.id.clone() } else { format!("{} without its documents", query.id) };
+            if let Some(known) = ledger.get(&key) {
+                return Ok(known.clone());
             }
+            let hidden = |source: &str| knowledge.document(source).is_ok_and(|document| without.contains(&document));
+            let example = match engine.states(&knowledge.kb, &query.text, layers, &hidden)? {
+                None => Example { held: None, states: Vec::new() },
+                Some(met) => {
+                    let sources = met.sources.iter().map(|source| knowledge.document(source));
+                    let sources: Vec<&str> = sources.collect::<Result<_>>()?;
+                    Example { held: Some(holds(collection, query, &sources)), states: met.states }
+                }
+            };
+            ledger.insert(&key, example.clone())?;
+            Ok(example)
         };
-        found.push(example);
+        let example = met(&[])?;
+        // The same question over passages that are as near, but hold nothing.
+        let needed: Vec<&str> =
+            collection.judgements.get(&query.id).into_iter().flatten().map(|(id, _)| id.as_str()).collect();
+        if example.held == Some(true) && !needed.is_empty() {
+            found.push((index, met(&needed)?));
+        }
+        found.push((index, example));
         progress.at(index + 1);
     }
     Ok(found)
