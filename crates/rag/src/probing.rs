@@ -4,10 +4,10 @@ use anchorite_core::{Budget, InferenceError, Passage};
 use anchorite_graph::{CompileError, END, Graph, RunError, RunOptions, START};
 use thiserror::Error;
 
+use crate::Parts;
 use crate::nodes;
 use crate::prompts;
 use crate::state::RagState;
-use crate::{Parts, Probe};
 
 /// A question, as the generator meets it in the first round of the loop.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,35 +56,4 @@ pub fn meet(parts: &Parts<'_>, question: &str, layers: &[usize], budget: &Budget
     let states = generator.states(&prompt, layers, budget)?;
     let sources = passages.iter().map(|passage| passage.source.clone()).collect();
     Ok(states.map(|states| Met { sources, states }))
-}
-
-impl Probe {
-    /// Reads a probe from JSON; the model it was fitted on must be `model`.
-    ///
-    /// # Errors
-    /// A line that says what is wrong.
-    pub fn read(text: &str, model: &str) -> Result<Self, String> {
-        let probe: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if probe.model != model {
-            return Err(format!("it was fitted on {}, and the generator is {model}", probe.model));
-        }
-        if probe.weights.is_empty() || !probe.weights.iter().chain([&probe.bias]).all(|x| x.is_finite()) {
-            return Err("its weights are no numbers".to_owned());
-        }
-        Ok(probe)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn m20_a_probe_of_another_model_or_without_numbers_is_refused() {
-        let text = |weights: &str| format!("{{\"model\": \"m\", \"layer\": 3, \"bias\": 0.5, \"weights\": {weights}}}");
-        assert_eq!(Probe::read(&text("[1, -2.5]"), "m").expect("whole").weights, [1.0, -2.5]);
-        assert!(Probe::read(&text("[1]"), "other").is_err_and(|error| error.contains("fitted on m")));
-        assert!(Probe::read(&text("[]"), "m").is_err() && Probe::read(&text("[1e99]"), "m").is_err());
-        assert!(Probe::read("{}", "m").is_err());
-    }
 }

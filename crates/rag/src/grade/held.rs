@@ -23,6 +23,21 @@ pub struct Probe {
 }
 
 impl Probe {
+    /// Reads a probe from JSON; the model it was fitted on must be `model`.
+    ///
+    /// # Errors
+    /// A line that says what is wrong.
+    pub fn read(text: &str, model: &str) -> Result<Self, String> {
+        let probe: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if probe.model != model {
+            return Err(format!("it was fitted on {}, and the generator is {model}", probe.model));
+        }
+        if probe.weights.is_empty() || !probe.weights.iter().chain([&probe.bias]).all(|x| x.is_finite()) {
+            return Err("its weights are no numbers".to_owned());
+        }
+        Ok(probe)
+    }
+
     /// Probability that the passages hold the answer; `None` if the state is that of another model.
     #[must_use]
     pub fn probability(&self, state: &[f32]) -> Option<f32> {
@@ -46,5 +61,14 @@ mod tests {
         assert!(probe.probability(&[0.0, 0.0, 5.0]).expect("of its width") < 0.01);
         assert_eq!(probe.probability(&[1.0, 2.0]), None);
         assert_eq!(probe.probability(&[1.0, f32::NAN, 2.0]), None);
+    }
+
+    #[test]
+    fn m20_a_probe_of_another_model_or_without_numbers_is_refused() {
+        let text = |weights: &str| format!("{{\"model\": \"m\", \"layer\": 3, \"bias\": 0.5, \"weights\": {weights}}}");
+        assert_eq!(Probe::read(&text("[1, -2.5]"), "m").expect("whole").weights, [1.0, -2.5]);
+        assert!(Probe::read(&text("[1]"), "other").is_err_and(|error| error.contains("fitted on m")));
+        assert!(Probe::read(&text("[]"), "m").is_err() && Probe::read(&text("[1e99]"), "m").is_err());
+        assert!(Probe::read("{}", "m").is_err());
     }
 }
