@@ -131,9 +131,15 @@ fn examples(
     output: &Output,
 ) -> Result<Vec<(usize, Example)>> {
     let knowledge = Knowledge::of(engine, collection, cache, output)?;
+    let said = match &arguments.only {
+        Some(only) => match only.split_once('=') {
+            Some(said) => Some(said),
+            None => bail!("--where {only}: write FIELD=VALUE"),
+        },
+        None => None,
+    };
     let only = |query: &&Query| {
         let known = query.fields.contains_key("answerable") || collection.judgements.contains_key(&query.id);
-        let said = arguments.only.as_ref().and_then(|only| only.split_once('='));
         known && said.is_none_or(|(field, value)| !query.fields.contains_key(field) || query.has(field, value))
     };
     let queries = sampled(collection.queries.iter().filter(only).collect(), |query: &&Query| &query.id);
