@@ -47,8 +47,8 @@ pub use anchorite_store::Mode;
 pub use admission::SecretPolicy;
 pub use ask::{AskOptions, Progress, strategy_graph};
 pub use bench::{
-    BenchOptions, BenchPair, BenchReport, BenchRow, GeneratorReport, GeneratorWorkload, Replies, SearchBenchReport,
-    SearchRow, SearchWorkload, bench_search,
+    BenchOptions, BenchPair, BenchReport, BenchRow, BuildRates, GeneratorReport, GeneratorWorkload, Replies,
+    SearchBenchReport, SearchRow, SearchWorkload, bench_search,
 };
 pub use engine::{Engine, EngineOptions};
 pub use error::Error;

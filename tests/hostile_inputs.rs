@@ -141,6 +141,46 @@ fn f26_hostile_lines_of_json_are_read_or_refused() {
 }
 
 #[test]
+fn f26_hostile_pdf_files_are_read_or_refused() {
+    holds("pdf");
+}
+
+#[test]
+fn f26_hostile_office_files_are_read_or_refused() {
+    holds("office");
+}
+
+#[test]
+fn f26_hostile_pages_are_read() {
+    holds("page");
+}
+
+#[test]
+fn f26_hostile_books_are_read_or_refused() {
+    holds("book");
+}
+
+#[test]
+fn f26_hostile_mail_is_read_or_refused() {
+    holds("mail");
+}
+
+#[test]
+fn f26_hostile_tables_are_read_or_refused() {
+    holds("table");
+}
+
+#[test]
+fn f29_hostile_archives_are_read_or_refused() {
+    holds("archive");
+}
+
+#[test]
+fn f10_hostile_graphs_are_refused_or_searched_within_bounds() {
+    holds("graph");
+}
+
+#[test]
 fn every_target_is_run_here_and_by_the_fuzzer() {
     for (name, _) in TARGETS {
         let path = folder().join("fuzz_targets").join(format!("{name}.rs"));

@@ -1,6 +1,12 @@
 //! Small right files of each kind, from which mutations begin.
 
+use std::io::{Cursor, Write};
+
+use anchorite_store::trial::graph_file;
 use serde_json::{Value, json};
+use zip::write::{SimpleFileOptions, ZipWriter};
+
+use super::targets::GRAPH_NODES;
 
 /// The seeds of a target.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
@@ -12,6 +18,21 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "config" => configs().iter().map(|file| file.to_string().into_bytes()).collect(),
         "template" => TEMPLATES.iter().map(|text| text.as_bytes().to_vec()).collect(),
         "jsonl" => vec![LINES.as_bytes().to_vec()],
+        "pdf" => {
+            vec![pdf(&PAGE.replace('\n', " ")), pdf("q 0 1 -1 0 9 9 cm BT /F 10 Tf [(Turned) -300 (text)] TJ ET Q")]
+        }
+        "office" => office(),
+        "page" => vec![HTML.as_bytes().to_vec(), utf16(HTML)],
+        "book" => vec![book()],
+        "mail" => vec![
+            MAIL.as_bytes().to_vec(),
+            format!("From a@example.org Mon\n{MAIL}\nFrom b@example.org Tue\n{MAIL}").into_bytes(),
+        ],
+        "table" => {
+            vec![b"name;age\n\"A; B\";1\nC;2\n".to_vec(), b"name\tage\nA\t1\nB\t2\n".to_vec(), utf16("a,b\n1,2\n3,4\n")]
+        }
+        "archive" => vec![zipped(&[("a.txt", "one"), ("b/c.md", "# two"), ("d.html", HTML)]), tar()],
+        "graph" => vec![graph_file(GRAPH_NODES).expect("the library builds a graph")],
         other => panic!("no target is called {other}"),
     }
 }
@@ -172,3 +193,112 @@ const TEMPLATES: &[&str] = &[
 ];
 
 const LINES: &str = "{\"_id\": \"1\", \"title\": \"T\", \"text\": \"One sentence. Another one.\"}\n\n{\"text\": \"é 東京 \\ud83d\\ude42\"}\n{\"text\": 7}\n{\"id\": [1, {\"a\": null}], \"text\": \"x\", \"tags\": [\"a\"]}\nnot json\n";
+
+const HTML: &str = "<!DOCTYPE html><html lang=en><head><meta charset=utf-8><title>T &amp; t</title><style>.a{display:none}</style>\
+    </head><body><nav><a href=/>Home</a></nav><h1>Head&shy;ing</h1><p class=a>hidden<p>One <b>bold</b> word.\
+    <ul><li>first<li>second</ul><table><tr><th>Name<th>Age<tr><td>A<td>1</table><pre>a\n  b</pre><script>no</script>";
+
+const MAIL: &str = "From: Ann <ann@example.org>\nTo: b@example.org\nSubject: =?utf-8?q?Gr=C3=BC=C3=9Fe?=\nMIME-Version: 1.0\n\
+    Content-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/plain; charset=iso-8859-1\n\
+    Content-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe aus Kiel\n--x\nContent-Type: text/html\n\
+    Content-Disposition: attachment; filename=a.html\nContent-Transfer-Encoding: base64\n\nPHA+aGk8L3A+\n--x--\n";
+
+const PAGE: &str = "BT /F 20 Tf 1 0 0 1 150 750 Tm (The whole title) Tj ET\nBT /F 10 Tf 1 0 0 1 50 700 Tm (One line of a para-) Tj\n\
+    0 -12 Td (graph, and another.) Tj ET\nBT /F 10 Tf 1 0 0 1 50 650 Tm <41204220> Tj 200 0 Td (12.5) ' ET";
+
+/// Whose cross-references are wrong, so that it is repaired as well.
+fn pdf(content: &str) -> Vec<u8> {
+    let length = content.len();
+    format!(
+        "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n\
+         3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj\n\
+         4 0 obj<</Length {length}>>stream\n{content}\nendstream endobj\n\
+         5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding/ToUnicode 6 0 R>>endobj\n\
+         6 0 obj<</Length 61>>stream\n1 begincodespacerange <00> <ff> endcodespacerange endcmap    \nendstream endobj\n\
+         trailer<</Root 1 0 R/Size 7>>\nstartxref\n99999\n%%EOF"
+    )
+    .into_bytes()
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    [0xFEFFu16].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+}
+
+/// Stored without compression, so that a mutation of the file is one of the text.
+fn zipped(entries: &[(&str, &str)]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, text) in entries {
+        let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+        writer.start_file(*name, stored).expect("begins");
+        writer.write_all(text.as_bytes()).expect("writes");
+    }
+    writer.finish().expect("ends").into_inner()
+}
+
+/// One file, without the library: the checksum of its head is right.
+fn tar() -> Vec<u8> {
+    let mut head = [0u8; 512];
+    head[..5].copy_from_slice(b"a.txt");
+    head[100..107].copy_from_slice(b"0000644");
+    head[124..135].copy_from_slice(b"00000000005");
+    head[136..147].copy_from_slice(b"00000000000");
+    head[148..156].copy_from_slice(b"        ");
+    head[156] = b'0';
+    head[257..265].copy_from_slice(b"ustar\x0000");
+    let sum: u32 = head.iter().map(|&byte| u32::from(byte)).sum();
+    head[148..155].copy_from_slice(format!("{sum:06o}\0").as_bytes());
+    let mut file = head.to_vec();
+    file.extend(b"hello");
+    file.resize(512 * 4, 0);
+    file
+}
+
+/// A letter, slides, a table, and a letter and a table of the other kind.
+fn office() -> Vec<Vec<u8>> {
+    const RELATION: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/";
+    let relation = |id: &str, kind: &str, target: &str| {
+        format!("<r><Relationship Id='{id}' Type='{RELATION}{kind}' Target='{target}'/></r>")
+    };
+    let word = "<w:document><w:body><w:p><w:pPr><w:pStyle w:val='T1'/></w:pPr><w:r><w:t>Title</w:t></w:r></w:p>\
+        <w:p><w:r><w:t>One</w:t><w:tab/><w:t>two</w:t></w:r><w:del><w:r><w:delText>no</w:delText></w:r></w:del></w:p>\
+        <w:tbl><w:tr><w:tc><w:p><w:r><w:t>A</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>1</w:t></w:r></w:p></w:tc></w:tr>\
+        </w:tbl></w:body></w:document>";
+    let slide =
+        "<p:sld><p:sp><p:nvPr><p:ph type='title'/></p:nvPr><a:p><a:r><a:t>First</a:t></a:r></a:p></p:sp></p:sld>";
+    let sheet = "<worksheet><sheetData><row r='1'><c r='A1' t='inlineStr'><is><t>What</t></is></c><c r='B1'><v>7.5</v></c></row>\
+        </sheetData></worksheet>";
+    let text = "<office:text><text:h text:outline-level='2'>Part</text:h><text:p>One<text:s text:c='2'/>two</text:p></office:text>";
+    let cells = "<office:spreadsheet><table:table table:name='S'><table:table-row><table:table-cell><text:p>a</text:p>\
+        </table:table-cell><table:table-cell table:number-columns-repeated='9'/></table:table-row></table:table></office:spreadsheet>";
+    vec![
+        zipped(&[
+            ("word/styles.xml", "<s><w:style w:styleId='T1'><w:name w:val='heading 1'/></w:style></s>"),
+            ("word/document.xml", word),
+            ("docProps/core.xml", "<c><dc:title>Letter</dc:title></c>"),
+        ]),
+        zipped(&[
+            ("ppt/presentation.xml", "<p><p:sldId id='256' r:id='rId1'/></p>"),
+            ("ppt/_rels/presentation.xml.rels", &relation("rId1", "slide", "slides/slide1.xml")),
+            ("ppt/slides/slide1.xml", slide),
+        ]),
+        zipped(&[
+            ("_rels/.rels", &relation("r", "officeDocument", "xl/workbook.xml")),
+            ("xl/workbook.xml", "<workbook><sheets><sheet name='M' sheetId='1' r:id='rId1'/></sheets></workbook>"),
+            ("xl/_rels/workbook.xml.rels", &relation("rId1", "worksheet", "worksheets/sheet1.xml")),
+            ("xl/worksheets/sheet1.xml", sheet),
+        ]),
+        zipped(&[("mimetype", "application/vnd.oasis.opendocument.text"), ("content.xml", text)]),
+        zipped(&[("mimetype", "application/vnd.oasis.opendocument.spreadsheet"), ("content.xml", cells)]),
+    ]
+}
+
+fn book() -> Vec<u8> {
+    let package = "<package><dc:title>Book</dc:title><item id='a' href='one.xhtml' media-type='application/xhtml+xml'/>\
+        <itemref idref='a'/></package>";
+    zipped(&[
+        ("mimetype", "application/epub+zip"),
+        ("META-INF/container.xml", "<c><rootfile full-path='OPS/book.opf'/></c>"),
+        ("OPS/book.opf", package),
+        ("OPS/one.xhtml", "<html><body><h2>One</h2><p>begin</p></body></html>"),
+    ])
+}

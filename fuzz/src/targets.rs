@@ -4,12 +4,13 @@
 use std::fs;
 use std::path::Path;
 
-use anchorite_core::Limits;
+use anchorite_core::{LandmarkKind, Limits};
 use anchorite_formats::{Item, read};
 use anchorite_models::{
     EncoderSpec, GeneratorSpec, GgufHeader, ImportKind, ModelRole, Rows, SafetensorsHeader, check_tokenizer,
     import_onnx,
 };
+use anchorite_store::trial::try_graph_file;
 
 /// A target: it may write into the folder, and panics where something does not hold.
 pub type Target = fn(&Path, &[u8]);
@@ -23,7 +24,18 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("config", config),
     ("template", template),
     ("jsonl", jsonl),
+    ("pdf", document),
+    ("office", document),
+    ("page", document),
+    ("book", document),
+    ("mail", document),
+    ("table", document),
+    ("archive", document),
+    ("graph", graph),
 ];
+
+/// Nodes of the graph that is a seed.
+pub const GRAPH_NODES: usize = 40;
 
 fn write(folder: &Path, name: &str, bytes: &[u8]) -> std::path::PathBuf {
     let path = folder.join(name);
@@ -112,14 +124,38 @@ fn template(_: &Path, bytes: &[u8]) {
     }
 }
 
-/// Spans of what was read lie on the borders of characters, and what is refused has a reason.
 fn jsonl(folder: &Path, bytes: &[u8]) {
-    let path = write(folder, "lines.jsonl", bytes);
-    for item in read(&[path], &Limits { line_bytes: 1 << 12, ..limits() }) {
+    read_file(&write(folder, "lines.jsonl", bytes), &Limits { line_bytes: 1 << 12, ..limits() });
+}
+
+/// What a file is is told by its content: one target for every kind, begun from seeds of one.
+fn document(folder: &Path, bytes: &[u8]) {
+    let small = Limits { packed_file_bytes: 1 << 20, document_bytes: 1 << 20, archive_bytes: 1 << 22, ..limits() };
+    read_file(&write(folder, "file", bytes), &small);
+}
+
+/// Landmarks of what was read lie on the borders of characters, and what is refused has a reason.
+fn read_file(path: &Path, limits: &Limits) {
+    for item in read(&[path.to_owned()], limits) {
         match item {
-            Item::Document { document, .. } => assert!(!document.text.trim().is_empty(), "a document without text"),
+            Item::Document { document, .. } => {
+                assert!(!document.text.trim().is_empty(), "a document without text");
+                for landmark in &document.outline {
+                    assert!(document.text.is_char_boundary(landmark.at), "{landmark:?}");
+                    if let LandmarkKind::Heading { end, .. } = landmark.kind {
+                        assert!(landmark.at <= end && document.text.is_char_boundary(end), "{landmark:?}");
+                    }
+                }
+                assert!(document.outline.is_sorted_by_key(|landmark| landmark.at), "landmarks out of order");
+            }
             Item::Skipped { reason, .. } => assert!(!reason.to_string().is_empty()),
-            Item::Error(error) => assert!(error.to_string().contains("lines.jsonl"), "{error}"),
+            Item::Error(error) => assert!(!error.to_string().is_empty() && !error.place().is_empty(), "{error}"),
         }
+    }
+}
+
+fn graph(_: &Path, bytes: &[u8]) {
+    if let Err(reason) = try_graph_file(bytes, GRAPH_NODES) {
+        assert!(!reason.is_empty());
     }
 }

@@ -10,7 +10,7 @@ use anchorite_infer::{Cost, product_speed};
 use serde::{Deserialize, Serialize};
 
 pub use self::generator::{GeneratorReport, GeneratorWorkload, Replies};
-pub use self::search::{SearchBenchReport, SearchRow, SearchWorkload, bench_search};
+pub use self::search::{BuildRates, SearchBenchReport, SearchRow, SearchWorkload, bench_search};
 use crate::{Engine, Error};
 
 /// Calls of one text, or of one query with its passages, that latency is measured with at most.

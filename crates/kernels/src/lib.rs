@@ -30,7 +30,7 @@ pub use block_format::BlockKind;
 pub use block_linear::{BlockLinear, Product};
 pub use block_rows::BlockRows;
 pub use buffer::{Buffer, Number};
-pub use byte_dot::{byte_dot, byte_metric};
+pub use byte_dot::{byte_dot, byte_dots, byte_metric};
 pub use byte_linear::ByteLinear;
 pub use causal_attention::{CausalHeads, PAGE};
 pub use elementwise::{Gate, rms_norm};

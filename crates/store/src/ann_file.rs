@@ -6,6 +6,7 @@
 //! a count and room for that many slots (u32).
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 const MAGIC: &[u8] = b"usearch";
 const VERSION_MAJOR: u16 = 2;
@@ -16,7 +17,7 @@ const METRIC_COSINE: u8 = b'c';
 const KIND_KEY: u8 = 14;
 /// The library's number for 32-bit unsigned slots.
 const KIND_SLOT: u8 = 15;
-const NODE_HEAD_BYTES: usize = 10;
+pub(crate) const NODE_HEAD_BYTES: usize = 10;
 /// Levels are drawn from a geometric distribution: a real file has not more than about ten.
 const MAX_LEVEL: i16 = 64;
 
@@ -69,15 +70,41 @@ fn require(condition: bool, otherwise: &str) -> Result<(), String> {
     if condition { Ok(()) } else { Err(otherwise.to_owned()) }
 }
 
-/// Fails with what is wrong unless `bytes` are a whole index as expected.
-pub(crate) fn check(bytes: &[u8], expected: &Expected) -> Result<(), String> {
+/// Where a file's parts lie.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) entries: usize,
+    pub(crate) dim: usize,
+    /// Bytes of the vectors, one after the other.
+    pub(crate) rows: Range<usize>,
+    /// Slot of the node that the library's searches begin at.
+    pub(crate) entry: u32,
+    max_level: u64,
+    levels: usize,
+    /// Where the nodes begin.
+    pub(crate) nodes: usize,
+}
+
+impl Head {
+    /// Levels above the lowest that a node has.
+    pub(crate) fn level(&self, bytes: &[u8], slot: usize) -> Result<usize, String> {
+        let at = self.levels + 2 * slot;
+        let level = Reader { bytes: bytes.get(at..at + 2).unwrap_or_default() }.i16()?;
+        require((0..=MAX_LEVEL).contains(&level), "a node has an impossible level")?;
+        Ok(usize::from(level.unsigned_abs()))
+    }
+}
+
+/// Fails with what is wrong unless what stands before the levels and nodes of `bytes` is as expected.
+pub(crate) fn head(bytes: &[u8], expected: &Expected) -> Result<Head, String> {
     let mut reader = Reader { bytes };
     let entries = expected.entries;
     require(entries > 0, "it should be empty")?;
     require(reader.u32()? as usize == entries, "it holds another number of vectors")?;
     let row = expected.dim * expected.scalar_bytes;
     require(reader.u32()? as usize == row, "its vectors have another length")?;
-    reader.take(entries.checked_mul(row).ok_or("its size overflows")?)?;
+    let rows = entries.checked_mul(row).ok_or("its size overflows")?;
+    reader.take(rows)?;
     check_head(Reader { bytes: reader.take(HEAD_BYTES)? }, expected)?;
 
     require(reader.u64()? == entries as u64, "its graph has another number of nodes")?;
@@ -85,64 +112,22 @@ pub(crate) fn check(bytes: &[u8], expected: &Expected) -> Result<(), String> {
     require(connectivity == expected.connectivity as u64, "its graph has another connectivity")?;
     require(connectivity_base == 2 * connectivity, "its graph has another connectivity")?;
     let (max_level, entry_slot) = (reader.u64()?, reader.u64()?);
-    let entry_slot = usize::try_from(entry_slot).ok().filter(|&slot| slot < entries).ok_or("its entry is no node")?;
-
-    let mut levels = Vec::with_capacity(entries);
-    for _ in 0..entries {
-        let level = reader.i16()?;
-        require((0..=MAX_LEVEL).contains(&level), "a node has an impossible level")?;
-        levels.push(level);
-    }
-    let highest = u64::from(levels[entry_slot].unsigned_abs());
-    require(max_level == highest, "its entry is not on the highest level")?;
-    check_nodes(&mut reader, &levels, expected)?;
-    require(reader.bytes.is_empty(), "something follows its end")
+    let is_node = |slot: &u32| (*slot as usize) < entries;
+    let entry = u32::try_from(entry_slot).ok().filter(is_node).ok_or("its entry is no node")?;
+    let levels = bytes.len() - reader.bytes.len();
+    reader.take(2 * entries)?;
+    let nodes = bytes.len() - reader.bytes.len();
+    Ok(Head { entries, dim: row, rows: 8..8 + rows, entry, max_level, levels, nodes })
 }
 
-/// The keys of the nodes that no way leads to from the entry, over links of any level. `bytes` must have passed [`check`], or
-/// come from the library itself.
-pub(crate) fn strays(bytes: &[u8], expected: &Expected) -> Result<Vec<i64>, String> {
-    let mut reader = Reader { bytes };
-    let entries = expected.entries;
-    reader.take(8 + entries * expected.dim * expected.scalar_bytes + HEAD_BYTES + 8 + 16 + 8)?;
-    let entry = usize::try_from(reader.u64()?).map_err(|error| error.to_string())?;
-    let mut levels = Vec::with_capacity(entries);
-    for _ in 0..entries {
-        levels.push(reader.i16()?);
-    }
-    let mut keys = Vec::with_capacity(entries);
-    // Links of all levels, one node's after the other's.
-    let mut links: Vec<u32> = Vec::with_capacity(entries * 2 * expected.connectivity);
-    let mut starts = Vec::with_capacity(entries + 1);
-    for &level in &levels {
-        keys.push(reader.u64()?.cast_signed());
-        reader.i16()?;
-        starts.push(links.len());
-        for at in 0..=level {
-            let room = if at == 0 { 2 * expected.connectivity } else { expected.connectivity };
-            let count = reader.u32()? as usize;
-            let mut slots = Reader { bytes: reader.take(4 * room)? };
-            for _ in 0..count.min(room) {
-                links.push(slots.u32()?);
-            }
-        }
-    }
-    starts.push(links.len());
-    let mut reached = vec![false; entries];
-    let mut open = Vec::new();
-    if let Some(reached) = reached.get_mut(entry) {
-        *reached = true;
-        open.push(entry);
-    }
-    while let Some(slot) = open.pop() {
-        for &next in &links[starts[slot]..starts[slot + 1]] {
-            if let Some(reached) = reached.get_mut(next as usize).filter(|reached| !**reached) {
-                *reached = true;
-                open.push(next as usize);
-            }
-        }
-    }
-    Ok(keys.into_iter().zip(reached).filter(|(_, reached)| !reached).map(|(key, _)| key).collect())
+/// Fails with what is wrong unless `bytes` are a whole index as expected.
+pub(crate) fn check(bytes: &[u8], expected: &Expected) -> Result<(), String> {
+    let head = head(bytes, expected)?;
+    let levels = (0..head.entries).map(|slot| head.level(bytes, slot)).collect::<Result<Vec<_>, _>>()?;
+    require(head.max_level == levels[head.entry as usize] as u64, "its entry is not on the highest level")?;
+    let mut reader = Reader { bytes: bytes.get(head.nodes..).unwrap_or_default() };
+    check_nodes(&mut reader, &levels, expected)?;
+    require(reader.bytes.is_empty(), "something follows its end")
 }
 
 fn check_head(mut head: Reader<'_>, expected: &Expected) -> Result<(), String> {
@@ -159,14 +144,14 @@ fn check_head(mut head: Reader<'_>, expected: &Expected) -> Result<(), String> {
     require(head.array()? == [0], "it allows several vectors for a key")
 }
 
-fn check_nodes(reader: &mut Reader<'_>, levels: &[i16], expected: &Expected) -> Result<(), String> {
+fn check_nodes(reader: &mut Reader<'_>, levels: &[usize], expected: &Expected) -> Result<(), String> {
     let mut keys = HashSet::with_capacity(levels.len());
     for &level in levels {
         let mut node = Reader { bytes: reader.take(NODE_HEAD_BYTES)? };
         let key = node.u64()?;
         require(key >= 1 && key <= expected.last_chunk.unsigned_abs(), "a key is no chunk of its time")?;
         require(keys.insert(key), "a key is there twice")?;
-        require(node.i16()? == level, "a node has two levels")?;
+        require(usize::try_from(node.i16()?) == Ok(level), "a node has two levels")?;
         for at in 0..=level {
             let room = if at == 0 { 2 * expected.connectivity } else { expected.connectivity };
             let mut neighbours = Reader { bytes: reader.take(4 + 4 * room)? };

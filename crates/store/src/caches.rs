@@ -12,7 +12,9 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::{Deserialize, Serialize};
 use tantivy::TantivyError;
 
-use crate::ann::{self, AnnIndex};
+use crate::ann::{self, GraphBuilder};
+use crate::ann_file;
+use crate::ann_graph::Graph;
 use crate::bm25::{self, DiskBuilder, WordIndex};
 use crate::error::{At, StoreError};
 use crate::records::now;
@@ -114,8 +116,8 @@ pub(crate) struct Record {
     sha256: String,
     /// Of the files as they were written; empty where the system tells none.
     stamp: String,
-    /// Chunks of the graph that no link leads to.
-    pub(crate) strays: Vec<i64>,
+    /// Nodes of the graph that no way leads to.
+    strays: Vec<u32>,
     /// Nodes that a search of the graph keeps in view.
     expansion: usize,
     /// Share of the nearest that sampled searches of the graph found when it was built.
@@ -183,23 +185,36 @@ impl Record {
         !self.stamp.is_empty() && folder_stamp(&*place.storage, &folder).as_ref() == Some(&self.stamp) && large()
     }
 
-    /// For searching.
-    pub(crate) fn load_ann(&self, place: &KnowledgeBase, dim: usize) -> Result<AnnIndex, String> {
-        let mapped = self
-            .may_be_mapped(place, Kind::Ann)
-            .then(|| AnnIndex::map(&self.folder(place, Kind::Ann).join(ann::FILE), dim, self.entries));
-        let index = match mapped {
-            Some(Ok(index)) => index,
-            _ => self.read_ann(place, dim)?,
-        };
-        index.set_expansion(self.expansion.max(ann::EXPANSION_SEARCH));
-        Ok(index)
+    fn expected_ann(&self, dim: usize) -> ann_file::Expected {
+        ann::expected(dim, self.entries, self.last_chunk)
     }
 
-    /// For checking, and for adding to it.
-    pub(crate) fn read_ann(&self, place: &KnowledgeBase, dim: usize) -> Result<AnnIndex, String> {
-        let bytes = ann::read_verified(&*place.storage, &self.folder(place, Kind::Ann), &self.sha256)?;
-        AnnIndex::from_bytes(&bytes, dim, self.entries, self.last_chunk)
+    fn ann_bytes(&self, place: &KnowledgeBase) -> Result<Vec<u8>, String> {
+        ann::read_verified(&*place.storage, &self.folder(place, Kind::Ann), &self.sha256)
+    }
+
+    /// For searching.
+    pub(crate) fn load_ann(&self, place: &KnowledgeBase, dim: usize) -> Result<Graph, String> {
+        let mapped = self
+            .may_be_mapped(place, Kind::Ann)
+            .then(|| Graph::map(&self.folder(place, Kind::Ann), ann::FILE, &self.expected_ann(dim)));
+        let mut graph = match mapped {
+            Some(Ok(graph)) => graph,
+            _ => self.read_ann(place, dim)?,
+        };
+        graph.set_breadth(self.expansion);
+        graph.set_strays(&self.strays);
+        Ok(graph)
+    }
+
+    /// For checking.
+    pub(crate) fn read_ann(&self, place: &KnowledgeBase, dim: usize) -> Result<Graph, String> {
+        Graph::from_bytes(self.ann_bytes(place)?, &self.expected_ann(dim))
+    }
+
+    /// For adding to it.
+    fn grow_ann(&self, place: &KnowledgeBase, dim: usize) -> Result<GraphBuilder, String> {
+        GraphBuilder::from_bytes(&self.ann_bytes(place)?, &self.expected_ann(dim))
     }
 
     /// For searching.
@@ -239,7 +254,7 @@ impl Record {
 enum Plan {
     Drop,
     Keep,
-    Extend(Box<AnnIndex>, Record),
+    Extend(Box<GraphBuilder>, Record),
     Build,
 }
 
@@ -305,9 +320,9 @@ fn plan(writer: &Writer, kind: Kind, present: &Present) -> Result<Plan, StoreErr
     }
     // Words are indexed faster than their index is copied; only the graph of vectors is dear enough to be extended.
     if kind == Kind::Ann
-        && let Ok(index) = record.read_ann(place, writer.identity.dim)
+        && let Ok(builder) = record.grow_ann(place, writer.identity.dim)
     {
-        return Ok(Plan::Extend(Box::new(index), record));
+        return Ok(Plan::Extend(Box::new(builder), record));
     }
     Ok(Plan::Build)
 }
@@ -328,15 +343,15 @@ fn apply(
             (Refreshed::NotNeeded, None)
         }
         Plan::Keep => (Refreshed::Kept, restamp(writer, kind)?),
-        Plan::Extend(index, old) => {
-            let record = build_ann(writer, &parent, &index, Some(&old), present, progress)?;
+        Plan::Extend(builder, old) => {
+            let record = build_ann(writer, &parent, *builder, Some(&old), present, progress)?;
             (Refreshed::Extended, Some(write_record(writer, kind, record)?))
         }
         Plan::Build => {
             let record = match kind {
                 Kind::Ann => {
-                    let index = AnnIndex::new(writer.identity.dim).map_err(|message| failed(&parent, message))?;
-                    build_ann(writer, &parent, &index, None, present, progress)?
+                    let builder = GraphBuilder::new(writer.identity.dim).map_err(|message| failed(&parent, message))?;
+                    build_ann(writer, &parent, builder, None, present, progress)?
                 }
                 Kind::Bm25 => build_bm25(writer, &parent, present, progress)?,
             };
@@ -386,7 +401,7 @@ fn workplace(storage: &dyn Storage, parent: &Path) -> Result<PathBuf, StoreError
 fn build_ann(
     writer: &Writer,
     parent: &Path,
-    index: &AnnIndex,
+    builder: GraphBuilder,
     old: Option<&Record>,
     present: &Present,
     progress: &mut dyn FnMut(usize),
@@ -401,11 +416,11 @@ fn build_ann(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    index.reserve(to_add, threads).map_err(|message| failed(parent, message))?;
+    builder.reserve(to_add, threads).map_err(|message| failed(parent, message))?;
     let mut added = 0;
     let (mut chunks, mut components) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH * writer.identity.dim));
     let mut add = |chunks: &mut Vec<i64>, components: &mut Vec<f32>| {
-        index.add_all(chunks, components, threads).map_err(|message| failed(parent, message))?;
+        builder.add_all(chunks, components, threads).map_err(|message| failed(parent, message))?;
         added += chunks.len();
         progress(added);
         chunks.clear();
@@ -418,12 +433,17 @@ fn build_ann(
         if chunks.len() == BATCH { add(&mut chunks, &mut components) } else { Ok(()) }
     })?;
     add(&mut chunks, &mut components)?;
-    let bytes = index.to_bytes().map_err(|message| failed(parent, message))?;
-    let entries = old.map_or(0, |old| old.entries) + added;
-    let strays = index.strays(&bytes, entries).map_err(|message| failed(parent, message))?;
-    let (expansion, recall) = self_audit::tune(index, &writer.connection, writer.identity.dim).at(&place.folder)?;
+    let bytes = builder.to_bytes().map_err(|message| failed(parent, message))?;
+    drop(builder);
     let folder = workplace(storage, parent)?;
     storage.write(&folder.join(ann::FILE), &bytes).at(parent)?;
+    let sha256 = ann::hash(&bytes);
+    let entries = old.map_or(0, |old| old.entries) + added;
+    let expected = ann::expected(writer.identity.dim, entries, present.last_chunk);
+    let mut graph = Graph::from_bytes(bytes, &expected).map_err(|message| failed(parent, message))?;
+    let strays = graph.find_strays();
+    graph.set_strays(&strays);
+    let (expansion, recall) = self_audit::tune(&mut graph);
     let target = parent.join(present.generation.to_string());
     publish_dir(storage, parent, &folder, &target).at(parent)?;
     Ok(Record {
@@ -431,7 +451,7 @@ fn build_ann(
         tombstones_from: old.map_or(present.generation, |old| old.tombstones_from),
         last_chunk: present.last_chunk,
         entries,
-        sha256: ann::hash(&bytes),
+        sha256,
         stamp: folder_stamp(storage, &target).unwrap_or_default(),
         strays,
         expansion,

@@ -20,6 +20,7 @@
 
 mod ann;
 mod ann_file;
+mod ann_graph;
 mod audit;
 mod batch;
 mod bm25;
@@ -41,6 +42,8 @@ mod snapshot;
 mod storage;
 mod texts;
 mod titles;
+#[doc(hidden)]
+pub mod trial;
 mod vectors;
 mod verify;
 mod view;

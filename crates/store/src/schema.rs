@@ -23,7 +23,7 @@ pub(crate) const BESIDE_DATABASE: [&str; 3] = ["anchorite.db-wal", "anchorite.db
 /// Written into the database's header: "Anch".
 const APPLICATION_ID: i64 = 0x416e_6368;
 /// Version of the tables below.
-pub(crate) const FORMAT: i64 = 2;
+pub(crate) const FORMAT: i64 = 3;
 /// How long to wait for the short moments in which SQLite itself locks the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// A vector of 384 components takes 1.5 KiB: with SQLite's usual 4 KiB pages a quarter of the file would be padding.

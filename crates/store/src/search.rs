@@ -8,7 +8,7 @@ use anchorite_core::{Embedding, Passage, Scores};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::ann::AnnIndex;
+use crate::ann_graph::Graph;
 use crate::bm25::{self, MemoryBuilder, WordIndex};
 use crate::caches::{Kind, Record};
 use crate::error::{At, StoreError};
@@ -49,10 +49,9 @@ pub(crate) struct Meaning {
 }
 
 struct CachedVectors {
-    index: AnnIndex,
+    graph: Graph,
     removed: HashSet<i64>,
     entries: usize,
-    strays: Vec<i64>,
 }
 
 /// Vectors that the cache does not have.
@@ -102,10 +101,10 @@ impl Meaning {
         } else {
             Rest::Database(after)
         };
-        let cached = loaded.map(|(record, index, mut removed)| {
+        let cached = loaded.map(|(record, graph, mut removed)| {
             // A chunk may have come and gone between two extensions without ever being in the graph.
-            removed.retain(|&chunk| index.contains(chunk));
-            CachedVectors { index, removed, entries: record.entries, strays: record.strays }
+            removed.retain(|&chunk| graph.contains(chunk));
+            CachedVectors { graph, removed, entries: record.entries }
         });
         Ok(Self { cached, rest })
     }
@@ -120,7 +119,7 @@ impl Meaning {
         let found = match selection {
             Selection::Only(chunks) if chunks.len() < live && chunks.len() <= NARROW.max(live / NARROW_SHARE) => {
                 let chunks: Vec<i64> = chunks.iter().filter(|chunk| !cached.removed.contains(chunk)).collect();
-                cached.index.nearest_of(query, wanted, &chunks)
+                cached.graph.nearest_of(query, wanted, &chunks)
             }
             _ => {
                 let live = if let Selection::Only(chunks) = selection { live.min(chunks.len()) } else { live };
@@ -128,23 +127,14 @@ impl Meaning {
                 if wanted * 4 > live {
                     return None;
                 }
-                match cached.index.search(query, wanted, &admits) {
-                    Ok(found) if found.len() < wanted => return None,
-                    other => other,
+                let found = cached.graph.search(query, wanted, &admits);
+                if found.len() < wanted {
+                    return None;
                 }
+                found
             }
         };
-        match found {
-            Ok(mut found) => {
-                let strays = cached.strays.iter().copied().filter(|&chunk| admits(chunk) && !found.contains(&chunk));
-                found.extend(strays.collect::<Vec<i64>>());
-                Some(found)
-            }
-            Err(reason) => {
-                tracing::warn!(reason, "the index of vectors did not answer; searching exactly");
-                None
-            }
-        }
+        Some(found)
     }
 }
 
@@ -208,7 +198,7 @@ impl Snapshot {
         match &meaning.rest {
             Rest::Memory(matrix) => matrix.scan(folder, query, &selection, &mut top)?,
             Rest::Database(after) => {
-                vectors::scan(&self.connection(), folder, query, *after, &selection, &mut top)?;
+                vectors::scan(&self.connection(), folder, *after, &selection, &mut [(query, &mut top)])?;
             }
         }
         Ok(top.into_hits())
@@ -221,7 +211,7 @@ impl Snapshot {
             Selection::Only(chunks) if chunks.len() <= FETCHED_ONE_BY_ONE => {
                 vectors::rescore(&connection, folder, query, chunks.iter(), top)
             }
-            _ => vectors::scan(&connection, folder, query, 0, selection, top),
+            _ => vectors::scan(&connection, folder, 0, selection, &mut [(query, top)]),
         }
     }
 
@@ -236,6 +226,24 @@ impl Snapshot {
         let mut top = TopK::new(k);
         self.compare_all(query.as_slice(), &*self.selection()?, &mut top)?;
         Ok(top.into_hits())
+    }
+
+    /// The same for several queries; every vector is read once.
+    ///
+    /// # Errors
+    /// As [`Snapshot::dense`].
+    pub fn dense_exact_all(&self, queries: &[&Embedding], k: usize) -> Result<Vec<Vec<Hit>>, StoreError> {
+        if let Some(query) = queries.iter().find(|query| query.dim() != self.dim()) {
+            return Err(StoreError::DimensionMismatch { expected: self.dim(), given: query.dim() });
+        }
+        if queries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut tops: Vec<TopK> = queries.iter().map(|_| TopK::new(k)).collect();
+        let mut asked: Vec<(&[f32], &mut TopK)> =
+            queries.iter().zip(&mut tops).map(|(query, top)| (query.as_slice(), top)).collect();
+        vectors::scan(&self.connection(), self.folder(), 0, &*self.selection()?, &mut asked)?;
+        Ok(tops.into_iter().map(TopK::into_hits).collect())
     }
 
     /// The place that the nearest of `chunks` has among all that may be found, by comparing with every vector; `None` if none

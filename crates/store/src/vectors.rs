@@ -74,28 +74,21 @@ pub(crate) fn for_each(
     Ok(())
 }
 
-/// The vector of a chunk; `None` if there is no such chunk, or it has another dimension.
-pub(crate) fn of_chunk(connection: &Connection, chunk: i64, dim: usize) -> rusqlite::Result<Option<Vec<f32>>> {
-    let mut vector = Vec::with_capacity(dim);
-    let found = connection
-        .prepare_cached("SELECT vector FROM vectors WHERE chunk = ?1")?
-        .query_row([chunk], |row| Ok(decode(row.get_ref(0)?, dim, chunk, Path::new(""), &mut vector).is_ok()))
-        .optional()?;
-    Ok(found.filter(|&whole| whole).map(|_| vector))
-}
-
-/// Exact search over every chunk of `selection` after `after`, read from the database.
+/// Exact search for each query over every chunk of `selection` after `after`, read from the database once. The queries are
+/// of one length, which is the vectors'.
 pub(crate) fn scan(
     connection: &Connection,
     folder: &Path,
-    query: &[f32],
     after: i64,
     selection: &Selection,
-    top: &mut TopK,
+    queries: &mut [(&[f32], &mut TopK)],
 ) -> Result<(), StoreError> {
-    for_each(connection, folder, query.len(), after, |chunk, vector| {
+    let dim = queries.first().map_or(0, |(query, _)| query.len());
+    for_each(connection, folder, dim, after, |chunk, vector| {
         if selection.contains(chunk) {
-            top.push(score(query, chunk, vector, folder)?);
+            for (query, top) in &mut *queries {
+                top.push(score(query, chunk, vector, folder)?);
+            }
         }
         Ok(())
     })

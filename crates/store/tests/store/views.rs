@@ -197,6 +197,7 @@ fn m36_a_filter_never_costs_results() {
             let found = view.dense(&query, 10).expect("found");
             let exact = view.dense_exact(&query, 10).expect("found");
             assert_eq!(found.len(), share.min(10), "{condition}");
+            assert_eq!(view.dense_exact_all(&[&query, &query], 10).expect("found"), [exact.clone(), exact.clone()]);
             // Equal scores may stand for each other.
             let least = exact.last().map_or(0.0, |hit| hit.score);
             wanted += exact.len();

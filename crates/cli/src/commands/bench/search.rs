@@ -35,10 +35,13 @@ pub(super) fn run(engine: &Engine, arguments: &BenchSearch, output: &Output) -> 
         output.document(&report)?;
         return Ok(Found::Yes);
     }
-    output.line(format_args!(
-        "{} vectors of {} components: {:.0}/s acknowledged by the database, {:.0}/s into the graph, {:.0}/s into the index of words",
-        report.vectors, report.dim, report.ingest_per_second, report.graph_per_second, report.words_per_second
-    ))?;
+    output.line(format_args!("{} vectors of {} components", report.vectors, report.dim))?;
+    if let Some(built) = &report.built {
+        output.line(format_args!(
+            "{:.0}/s acknowledged by the database, {:.0}/s into the graph, {:.0}/s into the index of words",
+            built.ingest_per_second, built.graph_per_second, built.words_per_second
+        ))?;
+    }
     output.line(format_args!(
         "opened and first found by meaning in {:.0} ms, by words in {:.0} ms; {:.0} bytes of graph and {:.0} of database a vector",
         report.open_ms, report.open_words_ms, report.graph_bytes_per_vector, report.database_bytes_per_vector

@@ -1,11 +1,28 @@
 //! `anchorite eval`: what can be measured, and with what.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anchorite::Expansion;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::arguments::{KnowledgeBase, positive};
+
+/// A value that a field of a record must have.
+#[derive(Clone, Debug)]
+pub(crate) struct Only {
+    pub(crate) field: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Only {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (field, value) = text.split_once('=').ok_or("write FIELD=VALUE")?;
+        Ok(Self { field: field.to_owned(), value: value.to_owned() })
+    }
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Eval {
@@ -138,7 +155,7 @@ pub(crate) struct Held {
     pub(crate) limit: Vec<usize>,
     /// Only queries whose record has this value, of the sets that have the field
     #[arg(long = "where", value_name = "FIELD=VALUE")]
-    pub(crate) only: Option<String>,
+    pub(crate) only: Option<Only>,
     /// Layers whose states are read, counted from 0 [default: four behind the middle]
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     pub(crate) layers: Vec<usize>,
@@ -202,7 +219,7 @@ pub(crate) struct Questions {
     pub(crate) limit: Option<usize>,
     /// Only queries whose record has this value
     #[arg(long = "where", value_name = "FIELD=VALUE")]
-    pub(crate) only: Option<String>,
+    pub(crate) only: Option<Only>,
     /// Most rounds of retrieval
     #[arg(long, default_value_t = 4, value_name = "N")]
     pub(crate) max_rounds: u64,

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::arguments::Held;
+use super::arguments::{Held, Only};
 use super::knowledge::Knowledge;
 use super::{Progress, build, cache};
 use crate::Found;
@@ -131,16 +131,10 @@ fn examples(
     output: &Output,
 ) -> Result<Vec<(usize, Example)>> {
     let knowledge = Knowledge::of(engine, collection, cache, output)?;
-    let said = match &arguments.only {
-        Some(only) => match only.split_once('=') {
-            Some(said) => Some(said),
-            None => bail!("--where {only}: write FIELD=VALUE"),
-        },
-        None => None,
-    };
     let only = |query: &&Query| {
         let known = query.fields.contains_key("answerable") || collection.judgements.contains_key(&query.id);
-        known && said.is_none_or(|(field, value)| !query.fields.contains_key(field) || query.has(field, value))
+        let wanted = |only: &Only| !query.fields.contains_key(&only.field) || query.has(&only.field, &only.value);
+        known && arguments.only.as_ref().is_none_or(wanted)
     };
     let queries = sampled(collection.queries.iter().filter(only).collect(), |query: &&Query| &query.id);
     let queries: Vec<&Query> = queries.into_iter().skip(arguments.skip).take(limit).collect();

@@ -76,7 +76,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Questions, default: &[&str], outp
     let sets = collections(&arguments.data.data, &arguments.data.sets)?;
     let mut rows = Vec::new();
     for collection in &sets {
-        let queries = chosen(collection, arguments)?;
+        let queries = chosen(collection, arguments);
         if queries.is_empty() {
             output.remark(format_args!("{}: no question with a known answer; left out", collection.name));
             continue;
@@ -104,23 +104,16 @@ pub(crate) fn run(engine: &Engine, arguments: &Questions, default: &[&str], outp
 }
 
 /// The questions that can be scored, sampled.
-fn chosen<'c>(collection: &'c Collection, arguments: &Questions) -> Result<Vec<&'c Query>> {
-    let only = match &arguments.only {
-        Some(only) => match only.split_once('=') {
-            Some(only) => Some(only),
-            None => bail!("--where {only}: write FIELD=VALUE"),
-        },
-        None => None,
-    };
+fn chosen<'c>(collection: &'c Collection, arguments: &Questions) -> Vec<&'c Query> {
     let scored = |query: &&Query| {
         let known = !query.answers().is_empty() || !query.answer_parts().is_empty();
         // Where a set only says whether there is an answer, declining is all that can be scored.
         (known || query.fields.contains_key("answerable") || !query.is_answerable())
-            && only.is_none_or(|(field, value)| query.has(field, value))
+            && arguments.only.as_ref().is_none_or(|only| query.has(&only.field, &only.value))
     };
     let mut queries = sampled(collection.queries.iter().filter(scored).collect(), |query: &&Query| &query.id);
     queries.truncate(arguments.limit.unwrap_or(usize::MAX));
-    Ok(queries)
+    queries
 }
 
 fn ask(

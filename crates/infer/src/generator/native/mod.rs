@@ -127,7 +127,7 @@ impl NativeDecoder {
         sequence: &mut Sequence,
         wanted: usize,
         go_on: &dyn Fn() -> Result<(), E>,
-        watch: Option<&mut Watch<'_>>,
+        mut watch: Option<&mut Watch<'_>>,
     ) -> Result<Vec<f32>, E> {
         let hidden = self.spec.hidden;
         let start = sequence.len();
@@ -136,7 +136,6 @@ impl NativeDecoder {
         self.embed(tokens, &mut scratch.x);
         let rotation = self.rotary.at(start, tokens.len());
         let rotation_local = self.rotary_local.as_ref().map(|rotary| rotary.at(start, tokens.len()));
-        let mut watch = watch;
         for (index, layer) in self.layers.iter().enumerate() {
             go_on().inspect_err(|_| sequence.truncate(start))?;
             let rotation = rotation_local.as_ref().filter(|_| layer.local).unwrap_or(&rotation);
