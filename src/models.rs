@@ -47,18 +47,23 @@ pub(crate) fn opinion_of(generator: &LocalGenerator) -> Option<anchorite_rag::Op
 /// What is known of its states where passages hold an answer: from the file `given`, or of this build.
 pub(crate) fn probe_of(generator: &LocalGenerator, given: Option<&Path>) -> Result<Option<Probe>, Error> {
     let name = &Generator::fingerprint(generator).name;
-    let refused = |origin: String| move |problem| Error::Probe { origin, problem };
-    match given {
-        Some(path) => {
-            let origin = path.display().to_string();
-            let text =
-                std::fs::read_to_string(path).map_err(|error| error.to_string()).map_err(refused(origin.clone()))?;
-            Probe::read(&text, name).map(Some).map_err(refused(origin))
+    let layers = generator.spec().layers;
+    let Some(path) = given else {
+        let known = anchorite_models::probe(name).map(|text| Probe::read(text, name)).transpose();
+        let origin = format!("the probe of this build for {name}");
+        let known = known.map_err(|problem| Error::Probe { origin, problem })?;
+        // Another model may have the same name.
+        return Ok(known.filter(|probe| probe.layer < layers));
+    };
+    let read = || {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let probe = Probe::read(&text, name)?;
+        if probe.layer < layers {
+            return Ok(probe);
         }
-        None => anchorite_models::probe(name)
-            .map(|text| Probe::read(text, name).map_err(refused(format!("the probe of this build for {name}"))))
-            .transpose(),
-    }
+        Err(format!("it reads layer {}, and the generator's last is {}", probe.layer, layers.saturating_sub(1)))
+    };
+    read().map(Some).map_err(|problem| Error::Probe { origin: path.display().to_string(), problem })
 }
 
 struct Slot<M>(Mutex<Option<Arc<M>>>);

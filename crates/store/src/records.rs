@@ -162,7 +162,7 @@ pub struct SourceSummary {
 }
 
 /// State of one search index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CacheState {
     /// "ann" or "bm25".
     pub kind: String,
@@ -174,10 +174,13 @@ pub struct CacheState {
     pub removed: u64,
     /// Chunks that came since, and are searched without it.
     pub newer: u64,
+    /// Share of the ten nearest that sampled searches of the graph found when it was built; `None` for words, and where it
+    /// is too small to be audited.
+    pub recall: Option<f64>,
 }
 
 /// Figures of a knowledge base.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stats {
     /// The generation shown.
     pub generation: i64,

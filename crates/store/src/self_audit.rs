@@ -60,3 +60,45 @@ fn recall(graph: &Graph, samples: &[Vec<i8>], exact: &[Vec<i64>]) -> f64 {
     let wanted: usize = exact.iter().map(Vec::len).sum();
     samples.iter().zip(exact).map(found).sum::<usize>() as f64 / wanted.max(1) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+    use crate::ann::{GraphBuilder, expected};
+    use crate::ann_graph::tests::add;
+
+    const COUNT: usize = 10_500;
+
+    fn graph(dim: usize, count: usize) -> Graph {
+        let mut random = StdRng::seed_from_u64(3);
+        let mut vector = || -> Vec<f32> {
+            let vector: Vec<f32> = (0..dim).map(|_| random.random_range(-1.0..1.0f32)).collect();
+            let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+            vector.into_iter().map(|x| x / length).collect()
+        };
+        let vectors: Vec<Vec<f32>> = (0..count).map(|_| vector()).collect();
+        let builder = GraphBuilder::new(dim).expect("index");
+        add(&builder, &vectors, 1);
+        Graph::from_bytes(builder.to_bytes().expect("bytes"), &expected(dim, count, count as i64)).expect("whole")
+    }
+
+    #[test]
+    fn m49_searches_keep_as_many_nodes_in_view_as_finding_the_nearest_takes() {
+        // Without any structure, and in so many dimensions, everything is about as far from everything else.
+        let mut hard = graph(96, COUNT);
+        let (expansion, recall) = tune(&mut hard);
+        assert!(
+            expansion > EXPANSION_SEARCH && recall.is_some_and(|recall| recall >= WANTED),
+            "{expansion}, {recall:?}"
+        );
+        let (expansion, recall) = tune(&mut graph(6, COUNT));
+        assert!(
+            expansion == EXPANSION_SEARCH && recall.is_some_and(|recall| recall >= WANTED),
+            "{expansion}, {recall:?}"
+        );
+        assert_eq!(tune(&mut graph(6, 500)), (EXPANSION_SEARCH, None));
+    }
+}

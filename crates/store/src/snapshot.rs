@@ -380,6 +380,7 @@ impl Snapshot {
                         entries: record.entries as u64,
                         removed: record.removed_entries(&connection)? as u64,
                         newer: record.newer(&connection)?,
+                        recall: record.recall,
                     });
                 }
             }

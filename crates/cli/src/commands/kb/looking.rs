@@ -32,9 +32,16 @@ pub(super) fn stats(snapshot: &Snapshot, output: &Output) -> Result<Found> {
             stats.embedder.name, stats.dimensions, stats.embedder.sha256
         ))?;
         for cache in &stats.caches {
+            let audited =
+                cache.recall.map(|recall| format!(", {:.1} % of the nearest found when audited", 100.0 * recall));
             output.line(format_args!(
-                "index       {}: generation {}, {} chunks, {} removed, {} newer",
-                cache.kind, cache.generation, cache.entries, cache.removed, cache.newer
+                "index       {}: generation {}, {} chunks, {} removed, {} newer{}",
+                cache.kind,
+                cache.generation,
+                cache.entries,
+                cache.removed,
+                cache.newer,
+                audited.unwrap_or_default()
             ))?;
         }
     }
