@@ -64,6 +64,12 @@ pub(crate) fn expected(dim: usize, entries: usize, last_chunk: i64) -> Expected 
 
 impl GraphBuilder {
     pub(crate) fn new(dim: usize) -> Result<Self, String> {
+        let mut made = Self::empty(dim)?;
+        made.compare_bytes();
+        Ok(made)
+    }
+
+    fn empty(dim: usize) -> Result<Self, String> {
         let options = IndexOptions {
             dimensions: dim,
             metric: MetricKind::Cos,
@@ -73,12 +79,11 @@ impl GraphBuilder {
             expansion_search: EXPANSION_SEARCH,
             multi: false,
         };
-        let mut made = Self { index: Index::new(&options).map_err(|error| error.to_string())?, dim };
-        made.compare_bytes();
-        Ok(made)
+        Ok(Self { index: Index::new(&options).map_err(|error| error.to_string())?, dim })
     }
 
-    /// Has the library compare vectors with our product. A loaded file brings the library's own back.
+    /// Has the library compare vectors with our product. A loaded file brings the library's own back, so this comes after
+    /// loading; and once only, since the library forgets to free the metric that it had before.
     fn compare_bytes(&mut self) {
         self.index.change_metric::<i8>(byte_metric(Isa::detect(), self.dim));
     }
@@ -126,7 +131,7 @@ impl GraphBuilder {
     /// Checks and loads, for adding more.
     pub(crate) fn from_bytes(bytes: &[u8], expected: &Expected) -> Result<Self, String> {
         ann_file::check(bytes, expected)?;
-        let mut index = Self::new(expected.dim)?;
+        let mut index = Self::empty(expected.dim)?;
         index.index.load_from_buffer(bytes).map_err(|error| error.to_string())?;
         index.compare_bytes();
         Ok(index)
