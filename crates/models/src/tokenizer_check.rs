@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::Path;
 
 use anchorite_core::{LimitExceeded, Limits};
+use fancy_regex::Regex;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
@@ -272,6 +273,7 @@ fn check_steps(value: &Value, steps: &mut usize) -> Result<(), String> {
         Value::Object(members) => members.iter().try_for_each(|(name, member)| {
             let length = member.as_str().map_or(0, str::len);
             match name.as_str() {
+                "type" if member == "Replace" => check_replaced(members.get("pattern").unwrap_or(&Value::Null)),
                 // Kept in Base64 and used as a table, not as text.
                 "precompiled_charsmap" => Ok(()),
                 "content" | "prepend" | "replacement" if length > LONGEST_REPLACEMENT => {
@@ -296,6 +298,21 @@ fn check_pattern(pattern: &str) -> Result<(), String> {
         escaped = character == '\\' && !escaped;
     }
     Ok(())
+}
+
+/// The library counts characters wrongly, and panics, where what is to be replaced can be nothing at all. Whether a pattern
+/// can match nothing is tried on texts with something of everything.
+fn check_replaced(pattern: &Value) -> Result<(), String> {
+    const TRIED: [&str; 6] = ["", "a", " \n", "Ab 1, b2.\tc_", "é 東京 🙂", "\u{301}\u{a0}\u{200b}"];
+    let nothing = |pattern: &str| Err(format!("replaces the pattern {pattern:?}, which matches where nothing stands"));
+    if let Some(text) = pattern.get("String").and_then(Value::as_str) {
+        return if text.is_empty() { nothing(text) } else { Ok(()) };
+    }
+    let Some(pattern) = pattern.get("Regex").and_then(Value::as_str) else { return Ok(()) };
+    check_pattern(pattern)?;
+    let regex = Regex::new(pattern).map_err(|error| format!("has the pattern {pattern:?}: {error}"))?;
+    let empty = |text: &&str| regex.find_iter(text).flatten().any(|found| found.start() == found.end());
+    if TRIED.iter().any(empty) { nothing(pattern) } else { Ok(()) }
 }
 
 /// What is put around a text: numbers that exist, and the text itself once.

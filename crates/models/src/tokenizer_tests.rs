@@ -141,11 +141,24 @@ fn f16_a_template_holds_the_text_once_and_tokens_that_are_there() {
 #[test]
 fn f16_what_is_done_to_a_text_can_not_blow_it_up() {
     let replace = |content: &str| json!({ "type": "Replace", "pattern": { "String": "a" }, "content": content });
+    let replace_by_pattern =
+        |pattern: &str| json!({ "type": "Replace", "pattern": { "Regex": pattern }, "content": " " });
     let split = |pattern: &str| json!({ "type": "Split", "pattern": { "Regex": pattern }, "behavior": "Isolated" });
     let cases = [
         (with(word_piece(), "/normalizer", replace(&"x".repeat(65))), "65 bytes in the place"),
         (with(word_piece(), "/pre_tokenizer", split(&"a".repeat(3000))), "3000 bytes"),
         (with(word_piece(), "/pre_tokenizer", split(r"(a+)+\1$")), "refers back"),
+        (with(word_piece(), "/normalizer", replace_by_pattern(" {0,}")), "where nothing stands"),
+        (with(word_piece(), "/normalizer", replace_by_pattern("(?=b)")), "where nothing stands"),
+        (with(word_piece(), "/normalizer", replace_by_pattern("(")), "has the pattern"),
+        (
+            with(
+                word_piece(),
+                "/normalizer",
+                json!({ "type": "Replace", "pattern": { "String": "" }, "content": "x" }),
+            ),
+            "where nothing stands",
+        ),
         (
             with(word_piece(), "/normalizer", json!({ "type": "Sequence", "normalizers": vec![replace("b"); 600] })),
             "more than",
