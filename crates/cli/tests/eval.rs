@@ -265,7 +265,7 @@ fn m20_a_probe_is_fitted_and_used() {
     assert!(told, "{answer:?}");
     place.write("p.json", probe.to_string().replace("SmolLM2-135M-Instruct", "Another"));
     place.run(&ask).is_refused(&["p.json", "fitted on Another", "eval held"]);
-    let mut deep = probe.clone();
+    let mut deep = probe;
     deep["layer"] = 40.into();
     place.write("p.json", deep.to_string());
     place.run(&ask).is_refused(&["p.json", "layer 40", "last is 29"]);
