@@ -1,5 +1,6 @@
-//! What the fuzz targets call. `cargo +nightly fuzz run NAME` in this folder's parent; seeds are written by
-//! `cargo test --test hostile_inputs -- --ignored` into `fuzz/corpus`, and inputs that once failed are in `regressions`.
+//! What the fuzz targets call. `cargo +nightly fuzz run NAME -- -print_funcs=0` in this folder's parent (looking up the names
+//! of new functions takes longer than running them); seeds are written by `cargo test --test hostile_inputs -- --ignored` into
+//! `fuzz/corpus`, and inputs that once failed are in `regressions`.
 
 #[allow(dead_code, reason = "seeds are for the tests")]
 mod seeds;
