@@ -19,7 +19,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "template" => TEMPLATES.iter().map(|text| text.as_bytes().to_vec()).collect(),
         "jsonl" => vec![LINES.as_bytes().to_vec()],
         "pdf" => {
-            vec![pdf(&PAGE.replace('\n', " ")), pdf("q 0 1 -1 0 9 9 cm BT /F 10 Tf [(Turned) -300 (text)] TJ ET Q")]
+            vec![pdf(PAGE), pdf("q 0 1 -1 0 9 9 cm BT /F 10 Tf [(Turned) -300 (text)] TJ ET Q")]
         }
         "office" => office(),
         "page" => vec![HTML.as_bytes().to_vec(), utf16(HTML)],

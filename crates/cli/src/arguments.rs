@@ -300,7 +300,8 @@ pub(crate) enum BenchWhat {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchSearch {
-    /// A new folder for a knowledge base of invented vectors, which is left there; with --asked, one that exists
+    /// A folder for a knowledge base of invented vectors, which is left there (one that an earlier run left is only searched);
+    /// with --asked, any that exists
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
     /// Search the knowledge base that is there for these queries, lines of JSON with "text", plain or .gz, instead of

@@ -1,4 +1,4 @@
-//! Checks a usearch file before the C++ library sees it. The library believes what a file says about its own lengths and
+//! Where the parts of a usearch file lie, and a check of it before it is searched or the C++ library sees it. The library believes what a file says about its own lengths and
 //! links; here every one of them is compared with the bytes there are, so that no read or write can go out of bounds.
 //!
 //! Layout (usearch 2.x, little-endian): rows and bytes per row (2 × u32), the vectors, a head of 64 bytes, the size and

@@ -1,6 +1,6 @@
 //! Searching a written graph where it lies, in memory or mapped (Malkov and Yashunin 2018, HNSW).
 //!
-//! usearch builds the graph and writes it; what is searched is the file's own bytes, so that nothing is copied, no foreign
+//! usearch builds the graph and writes it; what is searched is the file's own bytes, so that little is copied, no foreign
 //! code follows links that a file tells, and a search may begin where it should. The library goes down from one entry and
 //! keeps only the nearest node in view on the way. Where texts lie in groups far apart, that way can end in the wrong group,
 //! and then all of the nearest are missed. Here the nodes of an upper level, a few thousand at most, are compared one by one
@@ -110,7 +110,7 @@ impl Graph {
         for slot in 0..head.entries {
             levels_before.push(above);
             let level = head.level(&bytes, slot)?;
-            above += level as u32;
+            above = above.saturating_add(level as u32);
             if of_level.len() <= level {
                 of_level.resize(level + 1, 0);
             }
