@@ -2,7 +2,10 @@
 //! Operations are multiplications and additions.
 #![allow(missing_docs, reason = "what criterion's macros make has no documentation")]
 
-use anchorite_kernels::{Buffer, ByteLinear, ByteRows, Finish, FloatLinear, Heads, Isa, attention, layer_norm};
+use anchorite_kernels::{
+    BlockKind, BlockLinear, BlockRows, Buffer, ByteLinear, ByteRows, Finish, FloatLinear, Heads, Isa, Product, Team,
+    attention, layer_norm,
+};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const HIDDEN: usize = 384;
@@ -37,6 +40,34 @@ fn products(criterion: &mut Criterion) {
     }
 }
 
+/// The quantised products of a decoder of 1,536 numbers a token, on one thread.
+fn blocks(criterion: &mut Criterion) {
+    const INPUTS: usize = 1536;
+    let team = Team::new(1);
+    for kind in [BlockKind::Q4_0, BlockKind::Q4K, BlockKind::Q6K, BlockKind::Q8_0] {
+        let mut group = criterion.benchmark_group(format!("{kind:?} {INPUTS} × {INPUTS}"));
+        // The bytes of no model, with scales that are finite numbers.
+        let file: Vec<u8> =
+            (0..INPUTS * INPUTS / kind.inputs() * kind.bytes()).map(|at| (at * 7919 % 59) as u8).collect();
+        for rows in [1, 4, 64, 200] {
+            group.throughput(Throughput::Elements((2 * rows * INPUTS * INPUTS) as u64));
+            let (x, mut out) = (numbers(rows * INPUTS), vec![0.0; rows * INPUTS]);
+            for isa in Isa::available() {
+                let layer = BlockLinear::new(isa, &team, kind, &file, INPUTS, None);
+                let mut quantized = BlockRows::default();
+                quantized.quantize(isa, &team, &x, INPUTS);
+                group.bench_function(BenchmarkId::new(isa.name(), rows), |bencher| {
+                    bencher.iter(|| {
+                        let product = Product { layer: &layer, finish: Finish::Store, out: &mut out };
+                        BlockLinear::forward(&team, &quantized, &mut [product]);
+                    });
+                });
+            }
+        }
+        group.finish();
+    }
+}
+
 fn rest(criterion: &mut Criterion) {
     let heads = Heads { count: 12, size: 32 };
     let mut group = criterion.benchmark_group("attention of a text");
@@ -60,5 +91,5 @@ fn rest(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, products, rest);
+criterion_group!(benches, products, blocks, rest);
 criterion_main!(benches);

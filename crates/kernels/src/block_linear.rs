@@ -4,19 +4,15 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use crate::block_format::{BlockKind, Column};
-use crate::block_rows::{BLOCK, BlockRows};
+use crate::block_rows::BlockRows;
+use crate::block_tiles::block_product;
 use crate::buffer::Buffer;
 use crate::finish::Finish;
-use crate::isa::{Isa, constant, kernel};
-use crate::lanes::Lanes;
+use crate::isa::{Isa, constant};
 use crate::team::{Pointer, Team};
 
 /// Bytes of activations that all panels pass by before the next rows come: they stay in the second cache.
 const ROW_BYTES: usize = 384 << 10;
-
-/// Bytes of weights that are asked for ahead of those multiplied: with few rows the processor waits for memory, and with
-/// some more it would wait and multiply in turns.
-const AHEAD: usize = 2048;
 
 /// Bytes of a file that a thread fetches before it lays them out.
 const FETCHED: usize = 256 << 10;
@@ -29,12 +25,12 @@ const FETCHED: usize = 256 << 10;
 #[derive(Debug)]
 pub struct BlockLinear {
     isa: Isa,
-    kind: BlockKind,
-    inputs: usize,
-    outputs: usize,
-    panels: Buffer<u8>,
-    panel_bytes: usize,
-    bias: Option<Buffer<f32>>,
+    pub(crate) kind: BlockKind,
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    pub(crate) panels: Buffer<u8>,
+    pub(crate) panel_bytes: usize,
+    pub(crate) bias: Option<Buffer<f32>>,
 }
 
 /// One of several products of the same input.
@@ -200,198 +196,5 @@ impl BlockLinear {
                 before += panels;
             }
         });
-    }
-}
-
-type Range = std::ops::Range<usize>;
-
-#[inline(always)]
-unsafe fn product<L: Lanes>(
-    x: &BlockRows,
-    rows: Range,
-    layer: &BlockLinear,
-    panels: Range,
-    finish: Finish,
-    out: Pointer<f32>,
-) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match layer.kind {
-            BlockKind::Q4_0 => some::<L, 4, false, false>(x, rows, layer, panels, finish, out),
-            BlockKind::Q4_1 => some::<L, 4, false, true>(x, rows, layer, panels, finish, out),
-            BlockKind::Q5_0 => some::<L, 5, false, false>(x, rows, layer, panels, finish, out),
-            BlockKind::Q5_1 => some::<L, 5, false, true>(x, rows, layer, panels, finish, out),
-            BlockKind::Q8_0 => some::<L, 8, false, false>(x, rows, layer, panels, finish, out),
-            BlockKind::Q4K => some::<L, 4, true, true>(x, rows, layer, panels, finish, out),
-            BlockKind::Q5K => some::<L, 5, true, true>(x, rows, layer, panels, finish, out),
-            BlockKind::Q6K => some::<L, 6, true, false>(x, rows, layer, panels, finish, out),
-        }
-    }
-}
-kernel!(
-    fn block_product(
-        x: &BlockRows,
-        rows: Range,
-        layer: &BlockLinear,
-        panels: Range,
-        finish: Finish,
-        out: Pointer<f32>,
-    ) = product
-);
-
-#[inline(always)]
-unsafe fn some<L: Lanes, const BITS: usize, const SUPER: bool, const LEAST: bool>(
-    x: &BlockRows,
-    rows: Range,
-    layer: &BlockLinear,
-    panels: Range,
-    finish: Finish,
-    out: Pointer<f32>,
-) {
-    for panel in panels {
-        let mut row = rows.start;
-        // SAFETY: the caller's contract: the rows are in `x` and `out`, the panels in the layer.
-        unsafe {
-            while rows.end - row >= 8 && L::BLOCK_ROWS >= 8 {
-                tile::<L, BITS, SUPER, LEAST, 8>(x, row, layer, panel, finish, out);
-                row += 8;
-            }
-            while rows.end - row >= 4 {
-                tile::<L, BITS, SUPER, LEAST, 4>(x, row, layer, panel, finish, out);
-                row += 4;
-            }
-            if rows.end - row >= 2 {
-                tile::<L, BITS, SUPER, LEAST, 2>(x, row, layer, panel, finish, out);
-                row += 2;
-            }
-            if rows.end > row {
-                tile::<L, BITS, SUPER, LEAST, 1>(x, row, layer, panel, finish, out);
-            }
-        }
-    }
-}
-
-/// The eight fours of 32 inputs of a panel, a byte for each weight.
-#[inline(always)]
-unsafe fn unpack<L: Lanes, const BITS: usize>(from: *const u8) -> [L::Int; 8] {
-    let register = 4 * L::WIDTH;
-    // SAFETY: the caller's pointer is valid for the bytes of 32 weights of every column.
-    unsafe {
-        let mut fours = [L::int_zero(); 8];
-        if BITS == 8 {
-            for four in 0..8 {
-                fours[four] = L::load_int(from.add(four * register));
-            }
-            return fours;
-        }
-        let low = L::splat_byte(15);
-        for four in 0..4 {
-            let both = L::load_int(from.add(four * register));
-            fours[four] = L::and(both, low);
-            fours[four + 4] = L::and(L::shift_right(both, 4), low);
-        }
-        for four in 0..8 {
-            // What is above the low half of a byte: moved to bit 4, over bits of other bytes, which the mask takes away.
-            let (part, place, mask) = if BITS == 5 { (0, four, 16) } else { (four / 4, four % 4 * 2, 48) };
-            if BITS > 4 {
-                let above = L::load_int(from.add((4 + part) * register));
-                let moved = if place < 4 { L::shift_left(above, 4 - place) } else { L::shift_right(above, place - 4) };
-                fours[four] = L::or(fours[four], L::and(moved, L::splat_byte(mask)));
-            }
-        }
-        fours
-    }
-}
-
-/// `R` rows from `row` with a panel.
-#[inline(always)]
-unsafe fn tile<L: Lanes, const BITS: usize, const SUPER: bool, const LEAST: bool, const R: usize>(
-    x: &BlockRows,
-    row: usize,
-    layer: &BlockLinear,
-    panel: usize,
-    finish: Finish,
-    out: Pointer<f32>,
-) {
-    let width = L::WIDTH;
-    let blocks = layer.inputs / BLOCK;
-    let subs = if SUPER { 8 } else { 1 };
-    let zero = match BITS {
-        4 => 8.0,
-        5 => 16.0,
-        6 => 32.0,
-        _ if L::SIGNED_BYTES => 0.0,
-        _ => 128.0,
-    };
-    // SAFETY: the caller's contract: `R` rows from `row` are in `x` and `out`, and the panel is whole.
-    unsafe {
-        let mut totals = [L::splat(0.0); R];
-        let mut at = layer.panels.as_ptr().add(panel * layer.panel_bytes);
-        let a = x.bytes.as_ptr().add(row * layer.inputs);
-        let scales = x.scales.as_ptr().add(row * blocks);
-        let sums = x.sums.as_ptr().add(row * blocks);
-        let halves = x.halves.as_ptr().add(row * blocks * 2);
-        for unit in 0..blocks / subs {
-            let d = L::load_half(at.cast());
-            at = at.add(2 * width);
-            let e = if LEAST { L::load_half(at.cast()) } else { L::splat(0.0) };
-            at = at.add(if LEAST { 2 * width } else { 0 });
-            let small = at;
-            at = at.add(if SUPER { 16 * width } else { 0 });
-            for sub in 0..subs {
-                let block = unit * subs + sub;
-                let fours = unpack::<L, BITS>(at);
-                if R > 1 {
-                    for line in 0..(BITS * 4 * width).div_ceil(64) {
-                        L::prefetch(at.wrapping_add(AHEAD + line * 64));
-                    }
-                }
-                at = at.add(BITS * 4 * width);
-                if BITS == 6 {
-                    let first = L::mul(d, L::load_signed(small.add(2 * sub * width).cast()));
-                    let second = L::mul(d, L::load_signed(small.add((2 * sub + 1) * width).cast()));
-                    let (least_first, least_second) = (L::mul(first, L::splat(-zero)), L::mul(second, L::splat(-zero)));
-                    let mut ones = [L::int_zero(); R];
-                    L::dots::<BITS, R>(&mut ones, &fours, 0, a.add(block * BLOCK), layer.inputs);
-                    let mut twos = [L::int_zero(); R];
-                    L::dots::<BITS, R>(&mut twos, &fours, 4, a.add(block * BLOCK + BLOCK / 2), layer.inputs);
-                    for r in 0..R {
-                        let two = L::mul(L::to_float(twos[r]), second);
-                        let both = L::mul_add(L::to_float(ones[r]), first, two);
-                        totals[r] = L::mul_add(both, L::splat(*scales.add(r * blocks + block)), totals[r]);
-                        let at = (r * blocks + block) * 2;
-                        totals[r] = L::mul_add(L::splat(*halves.add(at)), least_first, totals[r]);
-                        totals[r] = L::mul_add(L::splat(*halves.add(at + 1)), least_second, totals[r]);
-                    }
-                } else {
-                    let scale = if SUPER { L::mul(d, L::load_unsigned(small.add(sub * width))) } else { d };
-                    let least = match (LEAST, SUPER) {
-                        (true, true) => {
-                            let least = L::mul(e, L::load_unsigned(small.add((8 + sub) * width)));
-                            L::sub(L::splat(0.0), least)
-                        }
-                        (true, false) => e,
-                        (false, _) => L::mul(scale, L::splat(-zero)),
-                    };
-                    let mut products = [L::int_zero(); R];
-                    L::dots::<BITS, R>(&mut products, &fours, 0, a.add(block * BLOCK), layer.inputs);
-                    L::dots::<BITS, R>(&mut products, &fours, 4, a.add(block * BLOCK + BLOCK / 2), layer.inputs);
-                    for r in 0..R {
-                        let sum = L::to_float(products[r]);
-                        let scaled = L::mul(sum, L::splat(*scales.add(r * blocks + block)));
-                        totals[r] = L::mul_add(scaled, scale, totals[r]);
-                        if LEAST || zero != 0.0 {
-                            totals[r] = L::mul_add(L::splat(*sums.add(r * blocks + block)), least, totals[r]);
-                        }
-                    }
-                }
-            }
-        }
-        let first = panel * width;
-        let bias = layer.bias.as_ref().map_or(L::splat(0.0), |bias| L::load(bias.as_ptr().add(first)));
-        for r in 0..R {
-            let to = out.at((row + r) * layer.outputs + first);
-            finish.write::<L, true>(to, layer.outputs - first, L::add(totals[r], bias));
-        }
     }
 }

@@ -12,6 +12,7 @@ mod attention;
 mod block_format;
 mod block_linear;
 mod block_rows;
+mod block_tiles;
 mod buffer;
 mod byte_dot;
 mod byte_linear;

@@ -16,6 +16,7 @@ unsafe impl Lanes for Avx512 {
     const BYTE_VECTORS: usize = 4;
     const BYTE_ROWS: usize = 6;
     const BLOCK_ROWS: usize = 8;
+    const UNPACKS: bool = false;
     const SIGNED_BYTES: bool = false;
 
     #[inline(always)]
@@ -167,6 +168,11 @@ unsafe impl Lanes for Avx512 {
         }
         #[cfg(miri)]
         let _ = from;
+    }
+    #[inline(always)]
+    unsafe fn store_int(to: *mut u8, x: __m512i) {
+        // SAFETY: the caller's pointer is valid for 64 bytes.
+        unsafe { _mm512_storeu_si512(to.cast(), x) }
     }
     #[inline(always)]
     unsafe fn splat_byte(x: u8) -> __m512i {

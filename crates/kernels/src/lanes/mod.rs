@@ -43,6 +43,9 @@ pub(crate) unsafe trait Lanes: Copy + 'static {
     const BYTE_ROWS: usize;
     /// Rows of the tile of a product with blocks: 4 or 8.
     const BLOCK_ROWS: usize;
+    /// Weights of blocks are unpacked to memory, two panels at a time, where many rows pass by: worth it where a product of
+    /// bytes takes several instructions, so that those that fetch activations count.
+    const UNPACKS: bool;
     /// Eight-bit weights of blocks are signed; otherwise 128 is added to them, for products of unsigned by signed bytes.
     const SIGNED_BYTES: bool;
 
@@ -84,6 +87,8 @@ pub(crate) unsafe trait Lanes: Copy + 'static {
     unsafe fn load_int(from: *const u8) -> Self::Int;
     /// Says that the bytes at `from` will be read soon, or says nothing. Any address will do.
     fn prefetch(from: *const u8);
+    /// Writes `4 × WIDTH` bytes.
+    unsafe fn store_int(to: *mut u8, x: Self::Int);
     /// The same byte everywhere.
     unsafe fn splat_byte(x: u8) -> Self::Int;
     unsafe fn and(a: Self::Int, b: Self::Int) -> Self::Int;
@@ -102,6 +107,33 @@ pub(crate) unsafe trait Lanes: Copy + 'static {
         a: *const i8,
         row: usize,
     );
+    /// The products of `4 × FOURS` bytes of each row, at `a`, `a + row`, …, with those of `C` registers of columns: `weights`
+    /// holds a register for each four and each `C`, bytes as in [`Lanes::dots`]. There are four fours, or eight.
+    #[inline(always)]
+    unsafe fn wide_dots<const BITS: usize, const FOURS: usize, const R: usize, const C: usize>(
+        weights: *const u8,
+        a: *const i8,
+        row: usize,
+    ) -> [[Self::Int; C]; R] {
+        // SAFETY: the caller's pointers are valid for what is read.
+        unsafe {
+            let mut sums = [[Self::int_zero(); C]; R];
+            for c in 0..C {
+                let mut column = [Self::int_zero(); R];
+                for from in (0..FOURS).step_by(4) {
+                    let mut registers = [Self::int_zero(); 8];
+                    for four in 0..4 {
+                        registers[four] = Self::load_int(weights.add(((from + four) * C + c) * 4 * Self::WIDTH));
+                    }
+                    Self::dots::<BITS, R>(&mut column, &registers, 0, a.add(4 * from), row);
+                }
+                for r in 0..R {
+                    sums[r][c] = column[r];
+                }
+            }
+            sums
+        }
+    }
     /// Adds the products of one tile to `sums`: `R` rows of bytes at `a`, `a + row`, … with one panel of weights.
     ///
     /// A panel holds, for each four inputs, `BYTE_VECTORS × WIDTH` columns of four signed bytes. `fours` counts the fours

@@ -17,6 +17,7 @@ unsafe impl Lanes for Neon {
     const BYTE_VECTORS: usize = 4;
     const BYTE_ROWS: usize = 6;
     const BLOCK_ROWS: usize = 8;
+    const UNPACKS: bool = false;
     const SIGNED_BYTES: bool = true;
 
     #[inline(always)]
@@ -165,6 +166,11 @@ unsafe impl Lanes for Neon {
     unsafe fn load_int(from: *const u8) -> int32x4_t {
         // SAFETY: NEON; the caller's pointer is valid for sixteen bytes.
         unsafe { vreinterpretq_s32_u8(vld1q_u8(from)) }
+    }
+    #[inline(always)]
+    unsafe fn store_int(to: *mut u8, x: int32x4_t) {
+        // SAFETY: NEON; the caller's pointer is valid for sixteen bytes.
+        unsafe { vst1q_u8(to, vreinterpretq_u8_s32(x)) }
     }
     #[inline(always)]
     fn prefetch(from: *const u8) {

@@ -30,6 +30,7 @@ unsafe impl Lanes for Portable {
     const BYTE_VECTORS: usize = 2;
     const BYTE_ROWS: usize = 4;
     const BLOCK_ROWS: usize = 4;
+    const UNPACKS: bool = false;
     const SIGNED_BYTES: bool = true;
 
     #[inline(always)]
@@ -144,6 +145,11 @@ unsafe impl Lanes for Portable {
     }
     #[inline(always)]
     fn prefetch(_: *const u8) {}
+    #[inline(always)]
+    unsafe fn store_int(to: *mut u8, x: Ints) {
+        // SAFETY: the caller's pointer is valid for 32 bytes.
+        unsafe { to.cast::<[[u8; 4]; 8]>().write_unaligned(x.map(i32::to_le_bytes)) }
+    }
     #[inline(always)]
     unsafe fn splat_byte(x: u8) -> Ints {
         [i32::from_le_bytes([x; 4]); 8]
