@@ -9,7 +9,7 @@ use anchorite_core::{
 use anchorite_graph::{Checkpoint, Checkpointer, Event, FolderCheckpointer, RunOptions, ThreadId};
 use anchorite_rag::{INSTRUCTIONS, Parts, Piece, RagState, Settings, Strategy, build, conclude};
 
-use crate::models::{opinion_of, probe_of};
+use crate::models::{probe_of, with_known};
 use crate::{Engine, Error, SearchOptions, ViewOptions};
 
 /// Passages that the cross-encoder reads for each query of the loop: few are kept, and there are several queries.
@@ -99,9 +99,6 @@ impl Engine {
             ..SearchOptions::default()
         };
         let retriever = self.retriever(kb, &search, RERANKED)?;
-        let mut settings = self.settings.clone();
-        settings.without.extend(&options.without);
-        settings.conflicts = options.conflicts.unwrap_or(settings.conflicts);
         let embedder = Some(self.models.embedder()?);
         let reranker = self.models.reranker()?;
         let generator = if options.no_generator { None } else { self.models.generator()? };
@@ -109,7 +106,9 @@ impl Engine {
             let file = cache.join("instructions").join(format!("{}.bin", generator.fingerprint().sha256));
             generator.remember_instructions(&file, INSTRUCTIONS, &Budget::unlimited())?;
         }
-        settings.opinion = settings.opinion.or(generator.as_deref().and_then(opinion_of));
+        let mut settings = with_known(&self.settings, reranker.as_deref(), generator.as_deref());
+        settings.without.extend(&options.without);
+        settings.conflicts = options.conflicts.unwrap_or(settings.conflicts);
         let probe = match generator.as_deref() {
             Some(generator) => probe_of(generator, settings.probe.as_deref())?,
             None => None,

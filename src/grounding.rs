@@ -6,7 +6,7 @@ use anchorite_text::Chunker;
 
 use crate::ask::Nothing;
 use crate::ingest::chunker_for;
-use crate::models::opinion_of;
+use crate::models::with_known;
 use crate::{Engine, Error};
 
 /// Tokens of evidence that the generator reads for a claim: what it has not read before takes its time.
@@ -46,8 +46,8 @@ impl Engine {
         let reranker = self.models().reranker()?;
         let passages = passages(&chunker_for(&*embedder, &self.limits)?, evidence, &*embedder)?;
         let passages: Vec<&Passage> = passages.iter().collect();
-        let opinion = self.settings.opinion.or(generator.as_deref().and_then(opinion_of));
-        let settings = Settings { judge_tokens: Some(JUDGED), opinion, ..self.settings.clone() };
+        let settings = with_known(&self.settings, reranker.as_deref(), generator.as_deref());
+        let settings = Settings { judge_tokens: Some(JUDGED), ..settings };
         let parts = Parts {
             retriever: &Nothing,
             embedder: Some(&*embedder),

@@ -39,7 +39,8 @@ pub use anchorite_infer::{DeviceChoice, Precision, default_threads, set_threads,
 pub use anchorite_models as model_files;
 pub use anchorite_models::{ModelRole, Profile};
 pub use anchorite_rag::{
-    Expanded, Expansion, MadeQuestion, Met, Piece, Probe, RagState, Settings, Signals, Strategy, Variant,
+    Expanded, Expansion, MadeQuestion, Met, Piece, Probe, RagState, RelevanceScale, Settings, Signals, Strategy,
+    Variant,
 };
 pub use anchorite_store as store;
 pub use anchorite_store::Mode;

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anchorite_core::{Generator, ModelFingerprint};
+use anchorite_core::{Generator, ModelFingerprint, Reranker};
 use anchorite_infer::{BiEncoder, CrossEncoder, DeviceChoice, LoadError, LocalGenerator, Precision};
 use anchorite_models::{Manifest, ModelError, ModelFolder, ModelLibrary, ModelRole, Profile, Wanted, fingerprint};
-use anchorite_rag::Probe;
+use anchorite_rag::{OpinionScale, Probe, RelevanceScale, Settings};
 use serde::Serialize;
 
 use crate::Error;
@@ -37,11 +37,25 @@ pub struct ModelInUse {
     pub device: String,
 }
 
-/// What is known of a generator's judgement.
-pub(crate) fn opinion_of(generator: &LocalGenerator) -> Option<anchorite_rag::OpinionScale> {
-    let name = &Generator::fingerprint(generator).name;
-    let known = Manifest::built_in().model(name)?.opinion?;
-    Some(anchorite_rag::OpinionScale { slope: known.slope, offset: known.offset })
+/// `settings` with what is known of the models in place of what they leave open.
+pub(crate) fn with_known(
+    settings: &Settings,
+    reranker: Option<&CrossEncoder>,
+    generator: Option<&LocalGenerator>,
+) -> Settings {
+    let mut settings = settings.clone();
+    let known = |fingerprint: &ModelFingerprint| Manifest::built_in().model(&fingerprint.name);
+    let scale = reranker.and_then(|model| known(Reranker::fingerprint(model))?.relevance);
+    settings.relevance_scale = settings.relevance_scale.or(scale.map(|known| RelevanceScale {
+        logit: known.logit,
+        fused: known.fused,
+        linked: known.linked,
+        constant: known.constant,
+    }));
+    let opinion = generator.and_then(|model| known(Generator::fingerprint(model))?.opinion);
+    settings.opinion =
+        settings.opinion.or(opinion.map(|known| OpinionScale { slope: known.slope, offset: known.offset }));
+    settings
 }
 
 /// What is known of its states where passages hold an answer: from the file `given`, or of this build.

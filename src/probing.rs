@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anchorite_core::{Budget, Embedder, Generator, Passage, Reranker, RetrieveError, Retriever};
-use anchorite_rag::{MadeQuestion, Met, Parts, meet, question_from};
+use anchorite_rag::{MadeQuestion, Met, Parts, RelevanceScale, meet, question_from};
 
 use crate::ask::{Nothing, RERANKED};
+use crate::models::with_known;
 use crate::{Engine, Error, KnowledgeRetriever, SearchOptions};
 
 /// A retriever that does not see some sources.
@@ -43,6 +44,7 @@ impl Engine {
         let embedder = self.models.embedder()?;
         let reranker = self.models.reranker()?;
         let generator = self.models.generator()?;
+        let settings = with_known(&self.settings, reranker.as_deref(), generator.as_deref());
         let parts = Parts {
             retriever: &Without { all: &retriever, hidden },
             embedder: Some(&*embedder as &dyn Embedder),
@@ -50,9 +52,18 @@ impl Engine {
             generator: generator.as_ref().map(Arc::as_ref).map(|model| model as &dyn Generator),
             probe: None,
             asker: None,
-            settings: &self.settings,
+            settings: &settings,
         };
         Ok(meet(&parts, question, layers, &Budget::unlimited())?)
+    }
+
+    /// What the logits of the reranker in use are worth: as the settings say, or what is known of the model.
+    ///
+    /// # Errors
+    /// If the reranker can't be opened.
+    pub fn relevance_scale(&self) -> Result<RelevanceScale, Error> {
+        let reranker = self.models.reranker()?;
+        Ok(with_known(&self.settings, reranker.as_deref(), None).relevance_scale.unwrap_or_default())
     }
 
     /// A question that `passage` answers; `None` if the generator made none that is of use as a test. See

@@ -8,6 +8,7 @@ use anchorite_store::{Hit, KnowledgeBase, Placed, Snapshot, StoreError, StoredDo
 use serde::Serialize;
 
 use crate::management::find_document;
+use crate::models::with_known;
 use crate::search::{CANDIDATES, RERANKED};
 use crate::{Engine, Error, SearchOptions, ViewOptions};
 
@@ -170,7 +171,7 @@ impl Engine {
         }
         way.kept(name, format!("rank {rank}{logit}"));
         way.rank = Some(rank);
-        let settings = &self.settings;
+        let settings = &with_known(&self.settings, reranker.as_deref(), None);
         let parts = Parts {
             retriever,
             embedder: None,

@@ -113,7 +113,11 @@ fn eval_places(action: &EvalAction, places: &mut Places) -> Result<()> {
         EvalAction::Qa(questions) | EvalAction::Loop(questions) => {
             (&questions.data.data, &questions.data.cache, &questions.results)
         }
+        EvalAction::Relevance(relevance) => (&relevance.data.data, &relevance.data.cache, &None),
         EvalAction::Held(held) => {
+            if let Some(file) = &held.from {
+                places.read(file);
+            }
             if let Some(file) = &held.fit {
                 places.write(file);
             }

@@ -165,6 +165,23 @@ fn m20_claims_are_graded_as_the_loop_grades_them() {
 }
 
 #[test]
+fn m20_what_a_logit_is_worth_is_fitted_to_judged_queries() {
+    let Some(place) = with_set() else { return };
+    let run = ["eval", "relevance", "--data", "sets", "--cache", "cache"];
+    let report = place.json(&run, 0);
+    let row = at(&report, "/rows/0");
+    assert_eq!((text_at(row, "/set"), number_at(row, "/helpful")), ("rivers", 2), "{report:#}");
+    assert!(number_at(row, "/passages") > 2, "{report:#}");
+    assert!(value(row, "/auroc") > 0.7 && value(row, "/logit_auroc") > 0.7, "{report:#}");
+    assert!(value(&report, "/fitted/logit") > 0.0, "{report:#}");
+    // What is known of the model, to the digit; and what one's own settings say instead.
+    assert!((value(&report, "/in_use/constant") + 3.4).abs() < 1e-6, "{report:#}");
+    let own = "[loop]\nrelevance_scale = { logit = 1.0, fused = 0.0, linked = 0.0, constant = -1.5 }\n";
+    place.write("anchorite.toml", own);
+    assert!((value(&place.json(&run, 0), "/in_use/constant") + 1.5).abs() < 1e-6);
+}
+
+#[test]
 fn what_can_not_be_measured_is_said_in_a_line() {
     let place = Workplace::new();
     place.write("none/readme.txt", "nothing");

@@ -80,6 +80,9 @@ pub struct KnownModel {
     pub licence: String,
     /// Where its publisher keeps it.
     pub upstream: Upstream,
+    /// What its logits are worth, for a reranker.
+    #[serde(default)]
+    pub relevance: Option<RelevanceScale>,
     /// What its judgement is worth, for a generator.
     #[serde(default)]
     pub opinion: Option<OpinionScale>,
@@ -89,6 +92,21 @@ pub struct KnownModel {
     /// Every file of its folder.
     #[serde(rename = "file")]
     pub files: Vec<KnownFile>,
+}
+
+/// Log-odds that a passage helps: a cross-encoder's logit times `logit`, the fused score of a search (0 … 1) times `fused`,
+/// `linked` where one of the best passages names its document, and `constant`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelevanceScale {
+    /// Factor of the logit.
+    pub logit: f32,
+    /// Factor of the fused score.
+    pub fused: f32,
+    /// What being named adds.
+    pub linked: f32,
+    /// What is added.
+    pub constant: f32,
 }
 
 /// What a generator's "yes" is worth: the log-odds of its probability, times `slope`, plus `offset`. A slope of 0 says that

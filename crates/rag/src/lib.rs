@@ -24,7 +24,7 @@ mod words;
 
 pub use answer::conclude;
 pub use expand::{Expanded, Expansion, Found, UnknownExpansion, Variant, expand, merge};
-pub use grade::{Grounding, Probe, Signals, ground, relevance, support, usefulness};
+pub use grade::{Grounding, Probe, RelevanceScale, Signals, ground, relevance, support, usefulness};
 pub use nodes::readable;
 pub use parts::Parts;
 pub use presets::{Strategy, UnknownStrategy, build};

@@ -7,7 +7,7 @@ use anchorite_core::ConflictRule;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::grade::{log_odds, sigmoid};
+use crate::grade::{RelevanceScale, log_odds, sigmoid};
 
 /// A part of the loop that can be left out, to see what it is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -135,6 +135,8 @@ pub struct Settings {
     /// Most tokens that the judge of support reads anew: the sentences nearest to the answer. Without a limit it reads what
     /// the answer was written from, which the generator remembers.
     pub judge_tokens: Option<usize>,
+    /// What the cross-encoder's logit is worth (`anchorite eval relevance`); `None` takes what is known of the model.
+    pub relevance_scale: Option<RelevanceScale>,
     /// What the generator's judgement is worth; `None` takes what is known of the model.
     pub opinion: Option<OpinionScale>,
     /// File of a probe for the generator in use (`anchorite eval held --fit`); `None` takes what is known of the model.
@@ -169,6 +171,7 @@ impl Default for Settings {
             rewrites: 1,
             answer_tokens: 200,
             judge_tokens: None,
+            relevance_scale: None,
             opinion: None,
             probe: None,
             conflicts: ConflictRule::Both,

@@ -12,7 +12,7 @@ pub(crate) use claims::comes_to;
 pub use claims::{Grounding, Signals, ground};
 pub(crate) use contradictions::{Contradiction, contradiction};
 pub use held::Probe;
-pub use relevance::relevance;
+pub use relevance::{RelevanceScale, relevance};
 pub use support::support;
 pub use usefulness::usefulness;
 

@@ -1,18 +1,43 @@
 //! Decision 2: is a passage of use?
 
-use anchorite_core::{InferenceError, Passage};
+use anchorite_core::{InferenceError, Passage, Scores};
+use serde::{Deserialize, Serialize};
 
 use super::sigmoid;
 use crate::Parts;
 
-/// Weights of the cross-encoder's logit, of the fused score and of being named by one of the best passages, and the
-/// constant, by logistic regression. On the first ten passages of 60 queries each of hotpotqa, musique and twowiki they
-/// order with an AUROC of .87, the logit alone with .77 (the second passage of a question of two steps does not look like
-/// an answer to it), and say .18 on average where .21 is true.
-const LOGIT: f32 = 0.15;
-const FUSED: f32 = 2.2;
-const LINKED: f32 = 2.8;
-const CONSTANT: f32 = -3.4;
+/// What a cross-encoder's logit of a passage is worth beside where the passage stood: log-odds that it helps, by logistic
+/// regression on judged queries (`anchorite eval relevance`). The default is that of `ms-marco-MiniLM-L-12-v2`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RelevanceScale {
+    /// Multiplies the logit.
+    pub logit: f32,
+    /// Multiplies the fused score, 0 … 1.
+    pub fused: f32,
+    /// Is added where one of the best passages names the document: the second passage of a question of two steps does not
+    /// look like an answer to it.
+    pub linked: f32,
+    /// Is added.
+    pub constant: f32,
+}
+
+impl Default for RelevanceScale {
+    fn default() -> Self {
+        Self { logit: 0.15, fused: 2.2, linked: 2.8, constant: -3.4 }
+    }
+}
+
+impl RelevanceScale {
+    /// Probability that a passage helps whose logit is `logit` and that a search gave these scores. What no fusion has ranked
+    /// has the logit alone, read as log-odds.
+    #[must_use]
+    pub fn probability(&self, logit: f32, scores: &Scores) -> f32 {
+        let linked = if scores.linked_from.is_some() { self.linked } else { 0.0 };
+        let sum = |fused: f32| self.logit * logit + self.fused * fused + linked + self.constant;
+        sigmoid(scores.fused.map_or(logit, sum))
+    }
+}
 
 /// For each passage the probability that it helps with one of `queries`, and which of them it helps most with. Without a
 /// cross-encoder, cosine similarity is mapped to log-odds (0.4 is even).
@@ -30,13 +55,11 @@ pub fn relevance(
         .iter()
         .map(|passage| (passage.scores.dense.map_or(0.0, |cosine| sigmoid(12.0 * (cosine - 0.4))), 0))
         .collect();
+    let scale = parts.settings.relevance_scale.unwrap_or_default();
     for (index, query) in queries.iter().enumerate() {
         let Some(logits) = parts.scores(query, &texts)? else { continue };
         for ((slot, logit), passage) in best.iter_mut().zip(logits).zip(passages) {
-            let linked = if passage.scores.linked_from.is_some() { LINKED } else { 0.0 };
-            // Passages that no fusion has ranked have the logit alone, read as log-odds.
-            let sum = passage.scores.fused.map_or(logit, |fused| LOGIT * logit + FUSED * fused + linked + CONSTANT);
-            let probability = sigmoid(sum);
+            let probability = scale.probability(logit, &passage.scores);
             if index == 0 || probability > slot.0 {
                 *slot = (probability, index);
             }
@@ -47,7 +70,6 @@ pub fn relevance(
 
 #[cfg(test)]
 mod tests {
-    use anchorite_core::Scores;
     use anchorite_testkit::{ListRetriever, OverlapReranker};
 
     use super::*;

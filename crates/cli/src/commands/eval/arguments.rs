@@ -40,6 +40,8 @@ pub(crate) enum EvalAction {
     Qa(Questions),
     /// The same for the loop beside single-shot RAG, as one table
     Loop(Questions),
+    /// How well the cross-encoder's logit tells whether a passage helps, and what it is worth
+    Relevance(Relevance),
     /// Whether the generator's states tell if passages hold an answer, and a probe that reads them
     Held(Held),
     /// A test set of your own documents: questions made from them, some without an answer
@@ -144,12 +146,25 @@ pub(crate) struct Grounding {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Relevance {
+    #[command(flatten)]
+    pub(crate) data: Data,
+    /// Only N queries of each set, a sample that stays the same
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// How much large weights cost
+    #[arg(long, default_value_t = 0.3, value_name = "X")]
+    pub(crate) ridge: f64,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Held {
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Leave out the first N questions of each set's sample, to measure on later
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub(crate) skip: usize,
+    /// Leave out the first N questions of each set's sample, to measure on later or because a probe knows them; several
+    /// numbers are for one set each
+    #[arg(long, value_delimiter = ',', value_name = "N,…")]
+    pub(crate) skip: Vec<usize>,
     /// Only N questions of each set, a sample that stays the same; several numbers are for one set each
     #[arg(long, value_delimiter = ',', value_name = "N,…")]
     pub(crate) limit: Vec<usize>,
@@ -162,6 +177,9 @@ pub(crate) struct Held {
     /// How much large weights cost
     #[arg(long, default_value_t = 0.3, value_name = "X")]
     pub(crate) ridge: f64,
+    /// Start from this probe, in whose layer alone is read then: what was learned from other questions goes on counting
+    #[arg(long, value_name = "FILE", conflicts_with = "layers")]
+    pub(crate) from: Option<PathBuf>,
     /// Writes a probe, fitted to all questions in the best layer, to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) fit: Option<PathBuf>,

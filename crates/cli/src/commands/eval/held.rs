@@ -5,7 +5,7 @@ use std::path::Path;
 use anchorite::core::Generator;
 use anchorite::{Engine, ModelInUse, Probe};
 use anchorite_eval::{Collection, Ledger, Logistic, Query, Table, auroc, collections, cross_validated, sampled};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -33,6 +33,8 @@ struct Row {
     set: String,
     questions: usize,
     held: usize,
+    /// Of the probe that was started from, which knew none of the questions.
+    before: Option<f64>,
     /// Of probes that did not know the questions.
     auroc: Option<f64>,
 }
@@ -49,12 +51,19 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
         bail!("there is no generator; run `cargo xtask setup`, or name one with --generator");
     };
     engine.models().reranker()?;
-    let layers = if arguments.layers.is_empty() { usual(generator.spec().layers) } else { arguments.layers.clone() };
+    let from = arguments.from.as_deref().map(|path| known(path, &generator.fingerprint().name)).transpose()?;
+    let layers = match &from {
+        Some((layer, _)) => vec![*layer],
+        None if arguments.layers.is_empty() => usual(generator.spec().layers),
+        None => arguments.layers.clone(),
+    };
+    let from = from.as_ref().map(|(_, probe)| probe);
     let cache = cache(arguments.data.cache.as_deref())?;
     let mut sets: Vec<(String, Vec<(usize, Example)>)> = Vec::new();
     for (index, collection) in collections(&arguments.data.data, &arguments.data.sets)?.iter().enumerate() {
-        let limit = arguments.limit.get(index).or(arguments.limit.last()).copied().unwrap_or(usize::MAX);
-        sets.push((collection.name.clone(), examples(engine, arguments, collection, limit, &layers, &cache, output)?));
+        let of = |numbers: &[usize]| numbers.get(index).or(numbers.last()).copied();
+        let part = (of(&arguments.skip).unwrap_or(0), of(&arguments.limit).unwrap_or(usize::MAX));
+        sets.push((collection.name.clone(), examples(engine, arguments, collection, part, &layers, &cache, output)?));
     }
     let mut all: Vec<(&str, &Example, bool)> = Vec::new();
     let mut groups = Vec::new();
@@ -78,13 +87,20 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
     let mut best = (0, f64::MIN);
     for (index, &layer) in layers.iter().enumerate() {
         let states: Vec<&[f32]> = all.iter().map(|(_, example, _)| example.states[index].as_slice()).collect();
-        let said = cross_validated(&states, &labels, &groups, arguments.ridge, FOLDS);
+        if let Some(from) = from.filter(|from| states.iter().any(|state| state.len() != from.weights.len())) {
+            bail!("the probe to start from has {} weights, and a state another number", from.weights.len());
+        }
+        let said = cross_validated(&states, &labels, &groups, (arguments.ridge, from), FOLDS);
+        let before: Option<Vec<f64>> = from.map(|from| states.iter().map(|state| from.log_odds(state)).collect());
         let mut row = |name: &str, among: &dyn Fn(&str) -> bool| {
-            let scored: Vec<(f64, bool)> =
-                (0..all.len()).filter(|&at| among(all[at].0)).map(|at| (said[at], labels[at])).collect();
+            let of = |said: &[f64]| -> Vec<(f64, bool)> {
+                (0..all.len()).filter(|&at| among(all[at].0)).map(|at| (said[at], labels[at])).collect()
+            };
+            let scored = of(&said);
             let held = scored.iter().filter(|(_, held)| *held).count();
             let area = auroc(&scored);
-            rows.push(Row { layer, set: name.to_owned(), questions: scored.len(), held, auroc: area });
+            let before = before.as_ref().and_then(|before| auroc(&of(before)));
+            rows.push(Row { layer, set: name.to_owned(), questions: scored.len(), held, before, auroc: area });
             area
         };
         for (set, _) in &sets {
@@ -97,7 +113,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
     }
     if let Some(path) = &arguments.fit {
         let states: Vec<&[f32]> = all.iter().map(|(_, example, _)| example.states[best.0].as_slice()).collect();
-        let fitted = Logistic::fit(&states, &labels, arguments.ridge);
+        let fitted = Logistic::fit(&states, &labels, arguments.ridge, from);
         let probe = Probe {
             model: generator.fingerprint().name.clone(),
             layer: layers[best.0],
@@ -116,6 +132,14 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
     Ok(Found::Yes)
 }
 
+/// The probe in a file, which must be of this generator, as the layer that it reads and what it says of it.
+fn known(path: &Path, generator: &str) -> Result<(usize, Logistic)> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
+    let probe = Probe::read(&text, generator).map_err(|problem| anyhow!("the probe {}: {problem}", path.display()))?;
+    let weights = probe.weights.iter().map(|weight| f64::from(*weight)).collect();
+    Ok((probe.layer, Logistic { weights, bias: f64::from(probe.bias) }))
+}
+
 /// Layers in which what a text says lies open: behind the middle, before words are chosen.
 fn usual(layers: usize) -> Vec<usize> {
     [60, 68, 76, 84].into_iter().map(|percent| layers * percent / 100).collect()
@@ -125,7 +149,7 @@ fn examples(
     engine: &Engine,
     arguments: &Held,
     collection: &Collection,
-    limit: usize,
+    (skip, limit): (usize, usize),
     layers: &[usize],
     cache: &Path,
     output: &Output,
@@ -137,7 +161,7 @@ fn examples(
         known && arguments.only.as_ref().is_none_or(wanted)
     };
     let queries = sampled(collection.queries.iter().filter(only).collect(), |query: &&Query| &query.id);
-    let queries: Vec<&Query> = queries.into_iter().skip(arguments.skip).take(limit).collect();
+    let queries: Vec<&Query> = queries.into_iter().skip(skip).take(limit).collect();
     let models: Vec<String> = engine.models().in_use().into_iter().map(|model| model.sha256).collect();
     let depends_on = json!({ "build": build(), "models": models, "layers": layers });
     let mut ledger = Ledger::<Example>::open_or_renew(&knowledge.folder.join("held.jsonl"), &depends_on)?;
@@ -193,14 +217,16 @@ fn holds(collection: &Collection, query: &Query, sources: &[&str]) -> bool {
 }
 
 fn table(report: &Report) -> Table {
-    let mut table = Table::new(&["layer", "set", "questions", "held", "AUROC"]);
+    let area = |area: Option<f64>| area.map_or("–".to_owned(), |area| format!("{area:.3}"));
+    let mut table = Table::new(&["layer", "set", "questions", "held", "before", "AUROC"]);
     for row in &report.rows {
         table.row(vec![
             row.layer.to_string(),
             row.set.clone(),
             row.questions.to_string(),
             row.held.to_string(),
-            row.auroc.map_or("–".to_owned(), |area| format!("{area:.3}")),
+            area(row.before),
+            area(row.auroc),
         ]);
     }
     table

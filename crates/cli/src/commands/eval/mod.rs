@@ -8,6 +8,7 @@ mod held;
 mod knowledge;
 mod make;
 mod questions;
+mod relevance;
 mod retrieval;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Eval, output: &Output) -> Result<
     match &arguments.action {
         EvalAction::Retrieval(arguments) => retrieval::run(engine, arguments, output),
         EvalAction::Grounding(arguments) => grounding::run(engine, arguments, output),
+        EvalAction::Relevance(arguments) => relevance::run(engine, arguments, output),
         EvalAction::Held(arguments) => held::run(engine, arguments, output),
         EvalAction::Make(arguments) => make::run(engine, arguments, output),
         EvalAction::Qa(arguments) => questions::run(engine, arguments, &["multi-agent"], output),
