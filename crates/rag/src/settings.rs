@@ -161,7 +161,7 @@ impl Default for Settings {
             passages: 5,
             useful_passages: 10,
             relevance: 0.1,
-            held: 0.3,
+            held: 0.25,
             support: 0.5,
             usefulness: 0.3,
             hypothetical: 1,
