@@ -272,10 +272,11 @@ fn check_steps(value: &Value, steps: &mut usize) -> Result<(), String> {
         Value::Array(items) => items.iter().try_for_each(|item| check_steps(item, steps)),
         Value::Object(members) => {
             members.iter().try_for_each(|(name, member)| check_member(name, member, steps))?;
-            if members.get("type").is_some_and(|kind| kind == "Replace") {
-                check_replaced(members.get("pattern").unwrap_or(&Value::Null))?;
+            // By what it has, as the library tells it, which replaces under any name.
+            match members.get("pattern") {
+                Some(pattern) if members.contains_key("content") => check_replaced(pattern),
+                _ => Ok(()),
             }
-            Ok(())
         }
         _ => Ok(()),
     }

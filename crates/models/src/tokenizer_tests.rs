@@ -155,6 +155,14 @@ fn f16_what_is_done_to_a_text_can_not_blow_it_up() {
             with(
                 word_piece(),
                 "/normalizer",
+                json!({ "type": "Replaec", "pattern": { "Regex": " {0,}" }, "content": " " }),
+            ),
+            "where nothing stands",
+        ),
+        (
+            with(
+                word_piece(),
+                "/normalizer",
                 json!({ "type": "Replace", "pattern": { "String": "" }, "content": "x" }),
             ),
             "where nothing stands",
