@@ -58,26 +58,45 @@ pub(crate) fn with_known(
     settings
 }
 
-/// What is known of its states where passages hold an answer: from the file `given`, or of this build.
+/// What is known of a generator's states where passages hold an answer: from the file `given`, or of this build.
 pub(crate) fn probe_of(generator: &LocalGenerator, given: Option<&Path>) -> Result<Option<Probe>, Error> {
-    let name = &Generator::fingerprint(generator).name;
-    let layers = generator.spec().layers;
     let Some(path) = given else {
+        let name = &Generator::fingerprint(generator).name;
         let known = anchorite_models::probe(name).map(|text| Probe::read(text, name)).transpose();
         let origin = format!("the probe of this build for {name}");
         let known = known.map_err(|problem| Error::Probe { origin, problem })?;
         // Another model may have the same name.
-        return Ok(known.filter(|probe| probe.layer < layers));
+        return Ok(known.filter(|probe| fits(probe, generator).is_ok()));
     };
+    read_probe(generator, path).map(Some)
+}
+
+/// The probe in a file, which must be one of this generator.
+pub(crate) fn read_probe(generator: &LocalGenerator, path: &Path) -> Result<Probe, Error> {
     let read = || {
         let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let probe = Probe::read(&text, name)?;
-        if probe.layer < layers {
-            return Ok(probe);
-        }
-        Err(format!("it reads layer {}, and the generator's last is {}", probe.layer, layers.saturating_sub(1)))
+        let probe = Probe::read(&text, &Generator::fingerprint(generator).name)?;
+        fits(&probe, generator)?;
+        Ok(probe)
     };
-    read().map(Some).map_err(|problem| Error::Probe { origin: path.display().to_string(), problem })
+    read().map_err(|problem| Error::Probe { origin: path.display().to_string(), problem })
+}
+
+/// Whether the generator has the layer that the probe reads, and states of its width.
+fn fits(probe: &Probe, generator: &LocalGenerator) -> Result<(), String> {
+    let spec = generator.spec();
+    if probe.layer >= spec.layers {
+        let last = spec.layers.saturating_sub(1);
+        return Err(format!("it reads layer {}, and the generator's last is {last}", probe.layer));
+    }
+    if probe.weights.len() != spec.hidden {
+        return Err(format!(
+            "it has {} weights, and the generator's states are {} wide",
+            probe.weights.len(),
+            spec.hidden
+        ));
+    }
+    Ok(())
 }
 
 struct Slot<M>(Mutex<Option<Arc<M>>>);

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anchorite_core::{Budget, Embedder, Generator, Passage, Reranker, RetrieveError, Retriever};
-use anchorite_rag::{MadeQuestion, Met, Parts, RelevanceScale, meet, question_from};
+use anchorite_rag::{MadeQuestion, Met, Parts, Probe, RelevanceScale, meet, question_from};
 
 use crate::ask::{Nothing, RERANKED};
-use crate::models::with_known;
+use crate::models::{read_probe, with_known};
 use crate::{Engine, Error, KnowledgeRetriever, SearchOptions};
 
 /// A retriever that does not see some sources.
@@ -55,6 +55,14 @@ impl Engine {
             settings: &settings,
         };
         Ok(meet(&parts, question, layers, &Budget::unlimited())?)
+    }
+
+    /// The probe in the file `path`, which must be one of the generator in use; `None` without a generator.
+    ///
+    /// # Errors
+    /// If the file is none, or of another model; or the generator can't be opened.
+    pub fn probe(&self, path: &Path) -> Result<Option<Probe>, Error> {
+        self.models.generator()?.map(|generator| read_probe(&generator, path)).transpose()
     }
 
     /// What the logits of the reranker in use are worth: as the settings say, or what is known of the model.

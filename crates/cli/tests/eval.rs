@@ -273,6 +273,14 @@ fn m20_a_probe_is_fitted_and_used() {
         serde_json::from_str(&fs::read_to_string(place.path().join("p.json")).expect("written")).expect("JSON");
     assert_eq!((list_at(&probe, "/weights").len(), text_at(&probe, "/model")), (576, "SmolLM2-135M-Instruct"));
 
+    // What it learned goes on counting; what it says of questions is told beside.
+    let mut further = held[..8].to_vec();
+    further.extend(["--from", "p.json", "--fit", "further.json"]);
+    let report = place.json(&further, 0);
+    assert_eq!(at(&report, "/rows/0/layer"), &probe["layer"], "{report:#}");
+    assert!(value(&report, "/rows/0/before") > 0.9, "it was fitted to them: {report:#}");
+    assert!(place.path().join("further.json").is_file());
+
     assert_eq!(place.run(&["ingest", "sets/rivers/corpus.jsonl", "--kb", "k.kb"]).code, 0);
     place.write("anchorite.toml", "profile = \"tiny\"\n[loop]\nprobe = \"p.json\"\nanswer_tokens = 16\n");
     let ask = ["ask", "How deep is the Danube?", "--kb", "k.kb", "--max-rounds", "1", "--json"];
@@ -286,6 +294,11 @@ fn m20_a_probe_is_fitted_and_used() {
     deep["layer"] = 40.into();
     place.write("p.json", deep.to_string());
     place.run(&ask).is_refused(&["p.json", "layer 40", "last is 29"]);
+    deep["layer"] = 12.into();
+    deep["weights"] = json!([1.0, 2.0]);
+    place.write("p.json", deep.to_string());
+    place.run(&ask).is_refused(&["p.json", "2 weights", "576 wide"]);
+    place.run(&further).is_refused(&["p.json", "2 weights"]);
     place.write("p.json", "{");
     place.run(&ask).is_refused(&["p.json"]);
 }

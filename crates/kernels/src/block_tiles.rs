@@ -352,8 +352,7 @@ unsafe fn wide<L: Lanes, const BITS: usize, const SUPER: bool, const LEAST: bool
         for first in (0..blocks).step_by(STRETCH) {
             let stretch = first..blocks.min(first + STRETCH);
             for c in 0..PAIR {
-                let from = layer.panels.as_ptr().add((panel + c) * layer.panel_bytes);
-                lay_out::<L, BITS, SUPER, LEAST>(from, stretch.clone(), c, unpacked);
+                lay_out::<L, BITS, SUPER, LEAST>(layer, panel + c, stretch.clone(), c, unpacked);
             }
             let mut row = rows.start;
             while rows.end - row >= 4 {
@@ -374,23 +373,24 @@ unsafe fn wide<L: Lanes, const BITS: usize, const SUPER: bool, const LEAST: bool
     }
 }
 
-/// Unpacks the blocks `stretch` of the panel that starts at `from`, as the one in place `c`.
+/// Unpacks the blocks `stretch` of a panel, as the one in place `c`.
 #[inline(always)]
 unsafe fn lay_out<L: Lanes, const BITS: usize, const SUPER: bool, const LEAST: bool>(
-    from: *const u8,
+    layer: &BlockLinear,
+    panel: usize,
     stretch: Range,
     c: usize,
     unpacked: &mut Unpacked,
 ) {
     let (width, register) = (L::WIDTH, 4 * L::WIDTH);
     let subs = if SUPER { 8 } else { 1 };
-    let header = width * (if LEAST { 4 } else { 2 } + if SUPER { 16 } else { 0 });
-    let quarter = BITS * 4 * width;
-    // SAFETY: the caller's contract: the panel holds the blocks, a whole number of units.
+    let (unit_bytes, quarter) = (layer.kind.unit() * width, layer.kind.quarter() * width);
+    // SAFETY: the caller's contract: the panel is in the layer and holds the blocks, a whole number of units.
     unsafe {
+        let from = layer.panels.as_ptr().add(panel * layer.panel_bytes);
         for block in stretch.clone() {
             let (unit, sub) = (block / subs, block % subs);
-            let scaled = Unit::<L>::at::<SUPER, LEAST>(from.add(unit * (header + subs * quarter)));
+            let scaled = Unit::<L>::at::<SUPER, LEAST>(from.add(unit * unit_bytes));
             let at = scaled.weights.add(sub * quarter);
             for line in 0..quarter.div_ceil(64) {
                 L::prefetch(at.wrapping_add(AHEAD + line * 64));

@@ -5,7 +5,7 @@ use std::path::Path;
 use anchorite::core::Generator;
 use anchorite::{Engine, ModelInUse, Probe};
 use anchorite_eval::{Collection, Ledger, Logistic, Query, Table, auroc, collections, cross_validated, sampled};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -51,13 +51,17 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
         bail!("there is no generator; run `cargo xtask setup`, or name one with --generator");
     };
     engine.models().reranker()?;
-    let from = arguments.from.as_deref().map(|path| known(path, &generator.fingerprint().name)).transpose()?;
-    let layers = match &from {
-        Some((layer, _)) => vec![*layer],
+    let start = arguments.from.as_deref().map(|path| engine.probe(path)).transpose()?.flatten();
+    let layers = match &start {
+        Some(probe) => vec![probe.layer],
         None if arguments.layers.is_empty() => usual(generator.spec().layers),
         None => arguments.layers.clone(),
     };
-    let from = from.as_ref().map(|(_, probe)| probe);
+    let start = start.map(|probe| Logistic {
+        weights: probe.weights.iter().map(|weight| f64::from(*weight)).collect(),
+        bias: f64::from(probe.bias),
+    });
+    let from = start.as_ref();
     let cache = cache(arguments.data.cache.as_deref())?;
     let mut sets: Vec<(String, Vec<(usize, Example)>)> = Vec::new();
     for (index, collection) in collections(&arguments.data.data, &arguments.data.sets)?.iter().enumerate() {
@@ -87,9 +91,6 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
     let mut best = (0, f64::MIN);
     for (index, &layer) in layers.iter().enumerate() {
         let states: Vec<&[f32]> = all.iter().map(|(_, example, _)| example.states[index].as_slice()).collect();
-        if let Some(from) = from.filter(|from| states.iter().any(|state| state.len() != from.weights.len())) {
-            bail!("the probe to start from has {} weights, and a state another number", from.weights.len());
-        }
         let said = cross_validated(&states, &labels, &groups, (arguments.ridge, from), FOLDS);
         let before: Option<Vec<f64>> = from.map(|from| states.iter().map(|state| from.log_odds(state)).collect());
         let mut row = |name: &str, among: &dyn Fn(&str) -> bool| {
@@ -130,14 +131,6 @@ pub(crate) fn run(engine: &Engine, arguments: &Held, output: &Output) -> Result<
         output.line(table(&report))?;
     }
     Ok(Found::Yes)
-}
-
-/// The probe in a file, which must be of this generator, as the layer that it reads and what it says of it.
-fn known(path: &Path, generator: &str) -> Result<(usize, Logistic)> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
-    let probe = Probe::read(&text, generator).map_err(|problem| anyhow!("the probe {}: {problem}", path.display()))?;
-    let weights = probe.weights.iter().map(|weight| f64::from(*weight)).collect();
-    Ok((probe.layer, Logistic { weights, bias: f64::from(probe.bias) }))
 }
 
 /// Layers in which what a text says lies open: behind the middle, before words are chosen.

@@ -15,12 +15,13 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use anchorite::Engine;
-use anyhow::{Context, Result, anyhow};
+use anchorite_eval::{Collection, collections};
+use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::Found;
 use crate::output::Output;
-use arguments::{Eval, EvalAction};
+use arguments::{Data, Eval, EvalAction};
 
 /// Seconds between two lines of progress.
 const PROGRESS: f64 = 15.0;
@@ -49,6 +50,22 @@ fn cache(named: Option<&Path>) -> Result<PathBuf> {
     std::fs::create_dir_all(&folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
     // Sources of documents begin with this path, so that it must read the same in every run.
     std::fs::canonicalize(&folder).with_context(|| format!("can't find the folder {}", folder.display()))
+}
+
+/// The sets that say which documents a query is answered by.
+fn judged_sets(data: &Data, output: &Output) -> Result<Vec<Collection>> {
+    let mut found = collections(&data.data, &data.sets)?;
+    found.retain(|collection| {
+        let judged = !collection.judged_queries().is_empty();
+        if !judged {
+            output.remark(format_args!("{}: no query has a relevant document; left out", collection.name));
+        }
+        judged
+    });
+    if found.is_empty() {
+        bail!("{}: no set has judgements (qrels.tsv)", data.data.display());
+    }
+    Ok(found)
 }
 
 /// Tells builds of the program apart: results of one are not taken for results of another.

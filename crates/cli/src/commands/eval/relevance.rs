@@ -5,16 +5,14 @@ use std::path::Path;
 
 use anchorite::core::{Retriever, Scores};
 use anchorite::{Engine, ModelInUse, RERANKED, RelevanceScale, SearchOptions};
-use anchorite_eval::{
-    Collection, Ledger, Logistic, Query, Table, auroc, calibration, collections, cross_validated, sampled,
-};
+use anchorite_eval::{Collection, Ledger, Logistic, Query, Table, auroc, calibration, cross_validated, sampled};
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::arguments::Relevance;
 use super::knowledge::Knowledge;
-use super::{Progress, build, cache};
+use super::{Progress, build, cache, judged_sets};
 use crate::Found;
 use crate::output::Output;
 
@@ -74,7 +72,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Relevance, output: &Output) -> Re
     }
     let cache = cache(arguments.data.cache.as_deref())?;
     let mut found: Vec<(usize, usize, Example)> = Vec::new();
-    let sets = collections(&arguments.data.data, &arguments.data.sets)?;
+    let sets = judged_sets(&arguments.data, output)?;
     for (set, collection) in sets.iter().enumerate() {
         for (query, examples) in examples(engine, arguments, collection, &cache, output)?.into_iter().enumerate() {
             // Queries of all sets have numbers of their own.
@@ -84,7 +82,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Relevance, output: &Output) -> Re
     let labels: Vec<bool> = found.iter().map(|(_, _, example)| example.helps).collect();
     if labels.iter().all(|helps| *helps) || !labels.contains(&true) {
         bail!(
-            "all {} passages are of one kind; name sets with judgements (qrels.tsv) of which some are found",
+            "all {} passages are of one kind; name sets of which some, and not all, that is found is judged relevant",
             labels.len()
         );
     }

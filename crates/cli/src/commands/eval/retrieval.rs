@@ -6,16 +6,14 @@ use std::time::Instant;
 
 use anchorite::core::Retriever;
 use anchorite::{Engine, Expansion, Mode, ModelInUse, ModelRole, RERANKED, SearchOptions};
-use anchorite_eval::{
-    Collection, Interval, Ledger, Query, RetrievalScores, Run, Table, collections, mean_with_interval,
-};
+use anchorite_eval::{Collection, Interval, Ledger, Query, RetrievalScores, Run, Table, mean_with_interval};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::arguments::{Retrieval, System};
 use super::knowledge::{Knowledge, TakenIn};
-use super::{Progress, build, cache};
+use super::{Progress, build, cache, judged_sets};
 use crate::Found;
 use crate::output::Output;
 
@@ -76,17 +74,7 @@ pub(crate) fn run(engine: &Engine, arguments: &Retrieval, output: &Output) -> Re
     if let Some(folder) = &arguments.runs {
         std::fs::create_dir_all(folder).with_context(|| format!("can't make the folder {}", folder.display()))?;
     }
-    let mut found: Vec<Collection> = collections(&arguments.data.data, &arguments.data.sets)?;
-    found.retain(|collection| {
-        let judged = !collection.judged_queries().is_empty();
-        if !judged {
-            output.remark(format_args!("{}: no query has a relevant document; left out", collection.name));
-        }
-        judged
-    });
-    if found.is_empty() {
-        bail!("{}: no set has judgements (qrels.tsv)", arguments.data.data.display());
-    }
+    let found = judged_sets(&arguments.data, output)?;
     let sets = found
         .iter()
         .map(|collection| measure(engine, arguments, collection, &cache, output))
